@@ -1,0 +1,136 @@
+"""The types of arguments that no declaration gives.
+
+A type flows along the variables of clauses: in
+
+    pair(X, Y) :- shape(X, Z), shape(Y, Z).
+
+X and Y are objects because shape/2 says so, hence pair/2 takes two objects, hence so do the variables
+in calls of pair/2. Where no variable tells, a constant that belongs to one type does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict, deque
+from collections.abc import Sequence
+
+from nsfrc.check.alternatives import Draft
+from nsfrc.check.vocabulary import Vocabulary, text
+from nsfrc.ir import Atom, PredicateKey, Var, quoted
+
+Position = tuple[PredicateKey, int]
+Signatures = dict[PredicateKey, tuple[str | None, ...]]
+
+_UNKNOWN = "?"  # flows like a type from places that already have an error, so that none follows from it
+
+
+def infer(vocabulary: Vocabulary, facts: Sequence[Atom], drafts: Sequence[Draft]) -> Signatures:
+    """The type of every argument; None where it could not be told (which has been reported)."""
+    flow = _Flow(vocabulary, facts, drafts)
+    for declared in vocabulary.declared.values():
+        for index, name in enumerate(declared.types):
+            flow.settle((declared.key, index), name if name in vocabulary.types else _UNKNOWN)
+    flow.spread()
+    while flow.settle_by_constants():
+        flow.spread()
+    flow.settle_unknowable(drafts)
+    flow.spread()
+    return flow.signatures()
+
+
+class _Flow:
+    """The positions of all predicates, the variables and constants that stand there, and their types."""
+
+    def __init__(self, vocabulary: Vocabulary, facts: Sequence[Atom], drafts: Sequence[Draft]):
+        self._vocabulary = vocabulary
+        self._type: dict[Position, str] = {}
+        self._queue: deque[Position] = deque()
+        self._variables: dict[Position, list[tuple[int, str]]] = defaultdict(list)
+        self._positions: dict[tuple[int, str], list[Position]] = defaultdict(list)
+        self._constants: dict[Position, dict[str, None]] = defaultdict(dict)
+        self._keys: dict[PredicateKey, None] = dict.fromkeys(vocabulary.declared)
+        for atom in facts:
+            self._add(atom, -1)
+        for number, draft in enumerate(drafts):
+            for atom in (draft.head, *draft.body):
+                self._add(atom, number)
+
+    def _add(self, atom: Atom, clause: int) -> None:
+        self._keys.setdefault(atom.key)
+        for index, arg in enumerate(atom.args):
+            position = atom.key, index
+            if not isinstance(arg, Var):
+                self._constants[position].setdefault(arg.name)
+            elif clause >= 0:
+                self._variables[position].append((clause, arg.name))
+                self._positions[clause, arg.name].append(position)
+
+    def settle(self, position: Position, name: str) -> None:
+        if position not in self._type:
+            self._type[position] = name
+            self._queue.append(position)
+
+    def spread(self) -> None:
+        """Carry types along variables until nothing changes."""
+        done: set[tuple[int, str]] = set()
+        while self._queue:
+            position = self._queue.popleft()
+            for variable in self._variables[position]:
+                if variable in done:
+                    continue
+                done.add(variable)
+                for other in self._positions[variable]:
+                    self.settle(other, self._type[position])
+
+    def _open(self) -> list[Position]:
+        return [(key, i) for key in self._keys for i in range(key[1]) if (key, i) not in self._type]
+
+    def _candidates(self, position: Position) -> list[str]:
+        """The types that hold every known constant at a position, else those of the first one."""
+        homes = [self._vocabulary.homes[c] for c in self._constants[position] if c in self._vocabulary.homes]
+        if not homes:
+            return []
+        return [name for name in homes[0] if all(name in other for other in homes)] or homes[0]
+
+    def settle_by_constants(self) -> bool:
+        """Settle the first open position whose constants belong to one type."""
+        for position in self._open():
+            candidates = self._candidates(position)
+            if len(candidates) == 1:
+                self.settle(position, candidates[0])
+        return bool(self._queue)
+
+    def settle_unknowable(self, drafts: Sequence[Draft]) -> None:
+        """Mark what hangs on something that has been reported already."""
+        for number, draft in enumerate(drafts):
+            bound = {variable.name for atom in draft.body for variable in atom.variables()}
+            unbound = {variable.name for variable in draft.head.variables()} - bound
+            for name in draft.doubtful | unbound:
+                for position in self._positions[number, name]:
+                    self.settle(position, _UNKNOWN)
+        for key in self._keys:
+            if self._vocabulary.lost or key in self._vocabulary.spoilt or not self._vocabulary.knows(key):
+                for index in range(key[1]):
+                    self.settle((key, index), _UNKNOWN)
+        for position, constants in list(self._constants.items()):
+            if any(constant not in self._vocabulary.homes for constant in constants):
+                self.settle(position, _UNKNOWN)
+
+    def signatures(self) -> Signatures:
+        result: Signatures = {}
+        for key in self._keys:
+            types = [self._type.get((key, index)) for index in range(key[1])]
+            for index, name in enumerate(types):
+                if name is None:
+                    self._report(key, index, types)
+            result[key] = tuple(None if name == _UNKNOWN else name for name in types)
+        return result
+
+    def _report(self, key: PredicateKey, index: int, types: Sequence[str | None]) -> None:
+        candidates = self._candidates((key, index))
+        why = f": it could be {' or '.join(candidates)}" if candidates else ""
+        known = ", ".join("..." if name in (None, _UNKNOWN) else quoted(name) for name in types)
+        message = f"cannot tell the type of argument {index + 1} of {text(key)}{why}"
+        hint = f"declare it: :- pred({quoted(key[0])}({known}))."
+        self._vocabulary.found.error(self._vocabulary.defined.get(key), message, hint)
+
+

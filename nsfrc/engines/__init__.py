@@ -1,0 +1,57 @@
+"""Engines: one interface, several ways to run a compiled program.
+
+`reference` is the dense definition and the oracle of all others; `cpu` runs the plan with numba.
+An engine is built once for a program and called with valuations; `run` describes one call.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from nsfrc.errors import NsfrcError, did_you_mean
+
+if TYPE_CHECKING:
+    import torch
+
+    from nsfrc.program import Program
+
+NAMES = ("cpu", "reference")
+
+
+@dataclass(frozen=True)
+class Run:
+    """How to reason: T steps of soft-or with γ; whose maximum Z is; what comes out and what goes in.
+
+    normalise: "example" or "batch". outputs: "all" atoms or "targets". inputs: "all" honours every
+    entry of V0 and gives its gradient; "neural" takes the others from the program.
+    """
+
+    steps: int
+    gamma: float
+    normalise: str = "example"
+    outputs: str = "all"
+    inputs: str = "all"
+
+
+class Engine(Protocol):
+    """Runs one program. `weights`: [M, C], rows sum to 1; None chooses every clause once."""
+
+    def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
+        """V0 [B, G] → [B, G] or, for outputs="targets", [B, targets]; differentiable in V0 and weights."""
+        ...
+
+
+def engine(name: str, program: Program) -> Engine:
+    """Build an engine by name; its libraries are imported only now."""
+    if name == "cpu":
+        from nsfrc.engines.cpu.engine import CpuEngine
+
+        return CpuEngine(program)
+    if name == "reference":
+        from nsfrc.engines.reference import ReferenceEngine
+
+        return ReferenceEngine(program)
+    raise NsfrcError(
+        f"there is no engine called {name!r}: {did_you_mean(name, NAMES) or 'the engines are ' + ', '.join(NAMES)}"
+    )

@@ -1,0 +1,1 @@
+"""The CPU engine: numba kernels over a plan, lanes of examples side by side."""

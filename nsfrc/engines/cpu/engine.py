@@ -1,0 +1,162 @@
+"""The CPU engine as torch sees it: picks the plan, splits the batch over threads, wires gradients."""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from nsfrc.engines import Run
+from nsfrc.engines.cpu.backward import backward
+from nsfrc.engines.cpu.forward import forward
+from nsfrc.engines.cpu.tables import Tables, constants_of, tables_of
+from nsfrc.plan import Plan
+
+if TYPE_CHECKING:
+    from nsfrc.program import Program
+
+# Lanes a tile works on: enough for full vectors, few enough that the values of a step stay in L2.
+TILE = 64
+# Waking another thread costs about 50 µs; below this much estimated work (in ns) it is not woken.
+WORTH_A_THREAD = 150_000
+# Nanoseconds for one example and step: an exponential in a row, and a soft-or in a slot.
+ROW_NS, SLOT_NS = 0.5, 2.0
+
+
+class CpuEngine:
+    """Runs plans with numba. Arithmetic is float32; other inputs are converted and the result back."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._prepared: dict[bool, Prepared] = {}
+
+    def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
+        return _Reason.apply(V0, weights, self._choose(V0, run), run)
+
+    def _choose(self, V0: torch.Tensor, run: Run) -> Prepared:
+        """The plan with merged slots where it is exact, else the one with a slot for every atom.
+
+        Slots are merged for atoms that start as the program says, so V0 must say the same; and a
+        merged slot has one gradient, so asking for every atom's needs them apart.
+        """
+        merged = run.inputs == "neural"
+        if not merged and not V0.requires_grad:
+            merged = self._ready(True).starts_as_declared(V0)
+        return self._ready(merged)
+
+    def _ready(self, merged: bool) -> Prepared:
+        if merged not in self._prepared:
+            self._prepared[merged] = Prepared(self.program.plan if merged else self.program.unmerged_plan())
+        return self._prepared[merged]
+
+
+class Prepared:
+    """A plan as kernel tables, with what depends on the plan alone."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.tables: Tables = tables_of(plan)
+        self.order = np.argsort(plan.members, kind="stable").astype(np.uint32)
+        self.fixed = np.flatnonzero(~np.isnan(plan.constant))
+        self._fixed_index = torch.from_numpy(self.fixed)
+        self._fixed_value = torch.from_numpy(plan.constant[self.fixed])
+        self.outputs = {
+            "all": np.arange(plan.G, dtype=np.uint32),
+            "targets": plan.targets.astype(np.uint32),
+        }
+
+    def starts_as_declared(self, V0: torch.Tensor) -> bool:
+        fixed = V0.index_select(1, self._fixed_index)
+        return bool((fixed == self._fixed_value.to(fixed.dtype)).all())
+
+    def parts(self, examples: int, run: Run) -> list[tuple[int, int]]:
+        """Ranges of examples, one a thread; one range when threads would not pay."""
+        cost = (self.plan.rows * ROW_NS + self.plan.slots * SLOT_NS) * run.steps * examples
+        threads = min(torch.get_num_threads(), examples, max(1, int(cost // WORTH_A_THREAD)))
+        if run.normalise == "batch" or threads < 2:
+            return [(0, examples)]
+        bounds = [examples * i // threads for i in range(threads + 1)]
+        return list(zip(bounds[:-1], bounds[1:], strict=True))
+
+
+class _Reason(torch.autograd.Function):
+    """V_T of V0 [B, G] and weights [M, C]; the backward pass recomputes what it needs."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, V0: torch.Tensor, weights: torch.Tensor | None, prepared: Prepared, run: Run
+    ) -> torch.Tensor:
+        values = _floats(V0)
+        if run.inputs == "neural":
+            values = values.copy()
+            values[:, prepared.fixed] = prepared.plan.constant[prepared.fixed]
+        call = _Call(prepared, run, values, weights)
+        ctx.call, ctx.dtype = call, V0.dtype
+        ctx.weights_dtype = None if weights is None else weights.dtype
+        return torch.from_numpy(call.forward()).to(V0.dtype)
+
+    @staticmethod
+    def backward(ctx: Any, g_out: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        g_V0, g_weights = ctx.call.backward(_floats(g_out))
+        g_W = None if ctx.weights_dtype is None else torch.from_numpy(g_weights).to(ctx.weights_dtype)
+        return torch.from_numpy(g_V0).to(ctx.dtype), g_W, None, None
+
+
+class _Call:
+    """One batch: the kernels' arguments, and how the batch is split."""
+
+    def __init__(self, prepared: Prepared, run: Run, V0: np.ndarray, weights: torch.Tensor | None) -> None:
+        self.prepared, self.run, self.V0 = prepared, run, V0
+        self.hard = weights is None
+        C = prepared.plan.C
+        self.weights = np.empty((C, C), np.float32) if weights is None else _floats(weights)
+        self.outputs = prepared.outputs[run.outputs]
+        self.parts = prepared.parts(len(V0), run)
+
+    def _arguments(self, first: int, last: int) -> tuple[Any, ...]:
+        run = self.run
+        tile = last - first if run.normalise == "batch" else TILE
+        return (
+            self.prepared.tables, self.V0, first, last, max(tile, 1), self.weights, self.hard, constants_of(run.gamma),
+            run.steps, run.normalise == "batch", self.outputs, run.outputs == "targets",
+        )
+
+    def forward(self) -> np.ndarray:
+        out = np.empty((len(self.V0), len(self.outputs)), np.float32)
+        _in_threads([lambda f=f, n=n: forward(*self._arguments(f, n), out) for f, n in self.parts])
+        return out
+
+    def backward(self, g_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        g_V0 = np.zeros_like(self.V0)
+        g_weights = np.zeros((len(self.parts), *self.weights.shape))
+        _in_threads([
+            lambda f=f, n=n, i=i: backward(*self._arguments(f, n), self.prepared.order, g_out, g_V0, g_weights[i])
+            for i, (f, n) in enumerate(self.parts)
+        ])
+        if self.run.inputs == "neural":
+            g_V0[:, self.prepared.fixed] = 0
+        return g_V0, g_weights.sum(axis=0)
+
+
+def _floats(tensor: torch.Tensor) -> np.ndarray:
+    return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+
+
+def _in_threads(work: list[Any]) -> None:
+    """Run every item, the first in this thread. The kernels hold no lock, so the rest run beside it."""
+    if len(work) == 1:
+        work[0]()
+        return
+    pid = os.getpid()  # a forked child must not wait for its parent's threads
+    if pid not in _pools:
+        _pools[pid] = ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="nsfrc")
+    others = [_pools[pid].submit(item) for item in work[1:]]
+    work[0]()
+    for other in others:
+        other.result()

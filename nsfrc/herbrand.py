@@ -1,0 +1,127 @@
+"""The ground atoms `G` of a language, and where each of them stands in a valuation.
+
+Index 0 is false, index 1 is true. Then come the atoms of every predicate, predicates by name and
+arity, the atoms of one predicate by their arguments from left to right. Names compare as people
+read them: letters as letters, runs of digits as numbers, so that `obj2` comes before `obj10`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from nsfrc.errors import NsfrcError
+from nsfrc.ir import DataType, Predicate, PredicateKey, atom_text, quoted
+
+FALSE, TRUE = 0, 1
+
+# A table of this many cells takes 256 MB; beyond it a predicate has too many arguments to ground.
+MAX_CELLS = 64_000_000
+
+
+def reading_order(name: str) -> tuple[tuple[int, int, str], ...]:
+    """Sort key that compares digits as numbers and everything else as text."""
+    parts = re.findall(r"[0-9]+|[^0-9]+", name)
+    return tuple((0, int(p), p) if p[0] in "0123456789" else (1, 0, p) for p in parts)
+
+
+@dataclass(frozen=True, eq=False)
+class Herbrand:
+    """Ground atoms of a language: `types` in declared order, `predicates` in index order."""
+
+    types: tuple[DataType, ...]
+    predicates: tuple[Predicate, ...]
+    tables: dict[PredicateKey, np.ndarray] = field(repr=False)
+    offsets: dict[PredicateKey, tuple[int, int]] = field(repr=False)
+    size: int
+
+    @classmethod
+    def of(cls, types: tuple[DataType, ...], predicates: tuple[Predicate, ...]) -> Herbrand:
+        by_name = {t.name: t for t in types}
+        identity: dict[str, int] = {}
+        for datatype in types:
+            for constant in datatype.constants:
+                identity.setdefault(constant, len(identity))
+        ordered = tuple(sorted(predicates, key=lambda p: (reading_order(p.name), len(p.types))))
+        tables, offsets, size = {}, {}, 2
+        for predicate in ordered:
+            columns = [by_name[name].constants for name in predicate.types]
+            tables[predicate.key], count = _index_table(predicate, columns, identity, size)
+            offsets[predicate.key] = (size, size + count)
+            size += count
+        return cls(types, ordered, tables, offsets, size)
+
+    @cached_property
+    def type_by_name(self) -> dict[str, DataType]:
+        return {t.name: t for t in self.types}
+
+    def arguments(self, key: PredicateKey) -> np.ndarray:
+        """Positions of each atom's arguments in their types' constant lists: [atoms of key, arity]."""
+        table = self.tables[key]
+        found = np.flatnonzero(table.ravel())
+        found = found[np.argsort(table.ravel()[found], kind="stable")]
+        return np.stack(np.unravel_index(found, table.shape), axis=1) if table.ndim else np.zeros((1, 0), int)
+
+    def index(self, name: str, constants: tuple[str, ...]) -> int | None:
+        """The index of a ground atom, or None when it is not in `G`."""
+        key = (name, len(constants))
+        predicate = next((p for p in self.predicates if p.key == key), None)
+        if predicate is None:
+            return None
+        lists = [self.type_by_name[t].constants for t in predicate.types]
+        if any(c not in known for c, known in zip(constants, lists, strict=True)):
+            return None
+        cell = tuple(known.index(c) for c, known in zip(constants, lists, strict=True))
+        return int(self.tables[key][cell]) or None
+
+    def names(self) -> list[str]:
+        """Every ground atom as text, in index order."""
+        names = ["false", "true"]
+        for predicate in self.predicates:
+            lists = [[quoted(c) for c in self.type_by_name[t].constants] for t in predicate.types]
+            for row in self.arguments(predicate.key):
+                args = [known[i] for i, known in zip(row, lists, strict=True)]
+                names.append(atom_text(predicate.name, args))
+        return names
+
+
+def _index_table(
+    predicate: Predicate, columns: list[tuple[str, ...]], identity: dict[str, int], start: int
+) -> tuple[np.ndarray, int]:
+    """Indices of a predicate's atoms, a dense array over its arguments' constants; 0 where not in `G`."""
+    shape = tuple(len(c) for c in columns)
+    cells = math.prod(shape)
+    if cells > MAX_CELLS:
+        raise NsfrcError(
+            f"{predicate} has {cells:,} argument combinations, more than {MAX_CELLS:,}: "
+            f"use fewer arguments or fewer constants in {', '.join(dict.fromkeys(predicate.types))}"
+        )
+    keep = np.ones(shape, dtype=bool)
+    ids = [np.array([identity[c] for c in column]) for column in columns]
+    for i in range(len(columns)):
+        for j in range(i):
+            keep &= _along(ids[i], i, shape) != _along(ids[j], j, shape)
+    found = np.flatnonzero(keep.ravel())
+    if columns:
+        cell = np.unravel_index(found, shape)
+        keys = [_ranks(column)[cell[i]] for i, column in enumerate(columns)]
+        found = found[np.lexsort(keys[::-1])]
+    table = np.zeros(cells, dtype=np.int32)
+    table[found] = np.arange(start, start + len(found))
+    return table.reshape(shape), len(found)
+
+
+def _along(values: np.ndarray, axis: int, shape: tuple[int, ...]) -> np.ndarray:
+    return values.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+
+
+def _ranks(column: tuple[str, ...]) -> np.ndarray:
+    """Position of each constant in reading order."""
+    order = sorted(range(len(column)), key=lambda i: reading_order(column[i]))
+    ranks = np.empty(len(column), dtype=np.int64)
+    ranks[order] = np.arange(len(column))
+    return ranks

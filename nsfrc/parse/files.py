@@ -1,0 +1,153 @@
+"""Files: reading, `:- include(...)`, and the programs that ship with nsfrc."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib import resources
+from pathlib import Path
+
+from nsfrc.errors import Diagnostics, NsfrcError, Source, Span, did_you_mean
+from nsfrc.parse.sentences import parse
+from nsfrc.syntax import ANY, BROKEN, DIRECTIVE, Name, Sentence, Term, calls
+
+_FOLDERS = ("kandinsky", "clevr")
+
+
+def read(path: str | Path, found: Diagnostics) -> tuple[Sentence, ...]:
+    """The sentences of a file, with those of the files it includes in place of each `include`.
+
+    A file that is included twice is read once. Raises NsfrcError when `path` itself cannot be read.
+    """
+    path = Path(path)
+    try:
+        data = path.read_bytes()
+    except (OSError, ValueError) as problem:
+        raise NsfrcError(f"cannot read {path}: {_reason(problem)}") from None
+    return _Reader(found).sentences(path, data)
+
+
+class _Reader:
+    """Reads a file and its includes; knows which files are open and which are done."""
+
+    def __init__(self, found: Diagnostics):
+        self._found = found
+        self._open: list[Path] = []
+        self._done: set[Path] = set()
+
+    def sentences(self, path: Path, data: bytes) -> tuple[Sentence, ...]:
+        source = self._decode(path, data)
+        if source is None:
+            nowhere = Span(Source(str(path), ""), 1, 1, 1, 1)
+            return (Sentence(BROKEN, None, nowhere, frozenset([ANY])),)
+        self._open.append(path.resolve())
+        result: list[Sentence] = []
+        for sentence in parse(source, self._found):
+            name = _included(sentence)
+            if name is None:
+                result.append(sentence)
+            else:
+                result += self._include(name, path, sentence.span)
+        self._done.add(self._open.pop())
+        return tuple(result)
+
+    def _decode(self, path: Path, data: bytes) -> Source | None:
+        try:
+            return Source(str(path), data.decode("utf-8-sig"))
+        except UnicodeDecodeError as problem:
+            line = data[:problem.start].count(b"\n") + 1
+            hint = f"byte {problem.start + 1} is 0x{data[problem.start]:02x}; save the file as UTF-8"
+            self._found.error(None, f"{path}:{line}: the file is not UTF-8 text", hint)
+            return None
+
+    def _include(self, argument: Term, includer: Path, span: Span) -> tuple[Sentence, ...]:
+        if not isinstance(argument, Name):
+            self._found.error(argument.span, "include needs one file name", ":- include('file.pl').")
+            return ()
+        path = _locate(argument.name, includer.parent)
+        broken = (Sentence(BROKEN, None, span, frozenset([ANY])),)
+        if path is None:
+            self._found.error(argument.span, f"cannot find the file {argument} to include",
+                              did_you_mean(argument.name, _neighbours(includer.parent)))
+            return broken
+        if path.resolve() in self._open:
+            self._found.error(argument.span, f"{argument} includes itself")
+            return ()
+        if path.resolve() in self._done:
+            return ()
+        try:
+            data = path.read_bytes()
+        except OSError as problem:
+            self._found.error(argument.span, f"cannot read {path}: {_reason(problem)}")
+            return broken
+        return self.sentences(path, data)
+
+
+def _included(sentence: Sentence) -> Term | None:
+    """The argument of an `include` directive."""
+    term = sentence.term
+    return term.args[0] if sentence.kind == DIRECTIVE and calls(term, "include", 1) else None
+
+
+def _locate(name: str, folder: Path) -> Path | None:
+    """A file beside the including one, else a shipped one; '.pl' may be left out."""
+    for candidate in (folder / name, folder / f"{name}.pl"):
+        if _is_file(candidate):
+            return candidate
+    return _shipped(name)
+
+
+def _neighbours(folder: Path) -> list[str]:
+    return [*sorted(p.name for p in folder.glob("*.pl")), *(Path(p).name for p in _shipped_files())]
+
+
+def find_program(name: str) -> Path:
+    """The path of a program: an existing file, else a shipped program of that name.
+
+    'twopairs', 'twopairs.pl' and 'kandinsky/twopairs.pl' name the same shipped program.
+    """
+    if _is_file(Path(name)):
+        return Path(name)
+    shipped = _shipped(name)
+    if shipped is not None:
+        return shipped
+    names = shipped_programs()
+    stem = name.removesuffix(".pl")
+    hint = did_you_mean(stem, names)
+    lines = [f"there is no file {name!r} and no shipped program of that name"]
+    lines += [f"  hint: {hint}"] if hint else []
+    raise NsfrcError("\n".join([*lines, f"  shipped programs: {', '.join(names)}"]))
+
+
+def shipped_programs() -> list[str]:
+    """The names of the shipped programs; the vocabularies that they include are left out."""
+    return sorted(Path(path).stem for path in _shipped_files() if Path(path).stem != Path(path).parent.name)
+
+
+def _shipped(name: str) -> Path | None:
+    wanted = name if name.endswith(".pl") else f"{name}.pl"
+    for path in _shipped_files():
+        if wanted in (path, Path(path).name):
+            return _root() / path
+    return None
+
+
+def _root() -> Path:
+    return Path(str(resources.files("nsfrc.programs")))
+
+
+@cache
+def _shipped_files() -> tuple[str, ...]:
+    """Paths such as 'kandinsky/twopairs.pl', in a fixed order."""
+    folders = [(folder, sorted((_root() / folder).glob("*.pl"))) for folder in _FOLDERS]
+    return tuple(f"{folder}/{path.name}" for folder, paths in folders for path in paths)
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except (OSError, ValueError):  # a name that no file can have, such as one with a NUL
+        return False
+
+
+def _reason(problem: Exception) -> str:
+    return getattr(problem, "strerror", None) or str(problem)

@@ -1,0 +1,150 @@
+"""The plan: an immutable set of numpy tables that an engine runs.
+
+One step of reasoning works on an array `X` of values, one row each: the active slots, a constant 1,
+then the nodes (products). `tables()` and `from_tables()` are the form the artifact stores.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+
+import numpy as np
+
+from nsfrc.grounded import NOTHING, GroundProgram
+
+
+@dataclass(frozen=True, eq=False)
+class Plan:
+    """Tables of a lowered program; index arrays use the smallest unsigned type that fits.
+
+    sizes [9]: G, C, S, L, slots, active slots, false slot, true slot, whether slots are merged.
+    slot_of [G]: slot of each atom.  members [slots]: the first atom of each slot.
+    node_left, node_right [nodes]: rows of X; node i is row `active + 1 + i`.
+    row_left, row_right [rows]: rows of X whose product is the row; row_times [rows]: multiplicity.
+    run_start [runs + 1]: rows of a run, which share a pair and a power; run_power [runs]: into `powers`.
+    powers [n]: the powers of `true` that occur.
+    pair_start [pairs + 1]: runs of a pair; pair_clause [pairs], ascending; pair_padding [pairs]: all-false rows.
+    heads [n]: slots that head clauses; head_start [n + 1], head_pairs: their pairs.
+    targets [n]: atoms.  constant [G]: starting value, NaN where neural.
+    """
+
+    sizes: np.ndarray
+    slot_of: np.ndarray
+    members: np.ndarray
+    node_left: np.ndarray
+    node_right: np.ndarray
+    row_left: np.ndarray
+    row_right: np.ndarray
+    row_times: np.ndarray
+    run_start: np.ndarray
+    run_power: np.ndarray
+    powers: np.ndarray
+    pair_start: np.ndarray
+    pair_clause: np.ndarray
+    pair_padding: np.ndarray
+    heads: np.ndarray
+    head_start: np.ndarray
+    head_pairs: np.ndarray
+    targets: np.ndarray
+    constant: np.ndarray
+
+    G = property(lambda self: int(self.sizes[0]))
+    C = property(lambda self: int(self.sizes[1]))
+    S = property(lambda self: int(self.sizes[2]))
+    L = property(lambda self: int(self.sizes[3]))
+    slots = property(lambda self: int(self.sizes[4]))
+    active = property(lambda self: int(self.sizes[5]))
+    false = property(lambda self: int(self.sizes[6]))
+    true = property(lambda self: int(self.sizes[7]))
+    merged = property(lambda self: bool(self.sizes[8]))
+
+    @property
+    def rows(self) -> int:
+        return len(self.row_left)
+
+    @property
+    def nodes(self) -> int:
+        return len(self.node_left)
+
+    @property
+    def products(self) -> int:
+        """Multiplications of one step; a row with a constant 1 needs none."""
+        return self.nodes + int(((self.row_left != self.active) & (self.row_right != self.active)).sum())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(table.nbytes for table in self.tables().values())
+
+    def tables(self) -> dict[str, np.ndarray]:
+        return {f.name: getattr(self, f.name) for f in fields(self)}
+
+    @classmethod
+    def from_tables(cls, tables: dict[str, np.ndarray]) -> Plan:
+        return cls(**{f.name: tables[f.name] for f in fields(cls)})
+
+
+def lower(program: GroundProgram) -> Plan:
+    """Lay a ground program out as tables. Rows with more than two factors become chains of nodes."""
+    nodes, rows = _two_factors(program)
+    times_true = program.power
+    pair = program.pair_of_row
+    order = np.lexsort((times_true, pair))
+    starts = np.flatnonzero(np.r_[True, (np.diff(pair[order]) != 0) | (np.diff(times_true[order]) != 0)][: len(order)])
+    powers, run_power = np.unique(times_true[order][starts], return_inverse=True)
+    heads, which = np.unique(program.pair_head, return_inverse=True)
+    shift = _shifted(program)
+    times = np.zeros(program.pairs, dtype=np.int64)
+    np.add.at(times, pair, program.multiplicity)
+    constant = np.where(program.neural, np.nan, program.initial).astype(np.float32)
+    merged = program.slots < program.G
+    return Plan(
+        sizes=np.array([program.G, program.C, program.S, program.L, program.slots, program.active,
+                        program.false, program.true, merged], dtype=np.int64),
+        slot_of=small(program.slot_of),
+        members=small(program.members),
+        node_left=small(shift[nodes[:, 0]]),
+        node_right=small(shift[nodes[:, 1]]),
+        row_left=small(shift[rows[order, 0]]),
+        row_right=small(shift[rows[order, 1]]),
+        row_times=program.multiplicity[order].astype(np.float32),
+        run_start=small(np.append(starts, len(order))),
+        run_power=small(run_power),
+        powers=small(powers),
+        pair_start=small(np.searchsorted(pair[order][starts], np.arange(program.pairs + 1))),
+        pair_clause=small(program.pair_clause),
+        pair_padding=(program.S - times).astype(np.float32),
+        heads=small(heads),
+        head_start=small(np.append(0, np.cumsum(np.bincount(which, minlength=len(heads))))),
+        head_pairs=small(np.argsort(which, kind="stable")),
+        targets=small(program.targets),
+        constant=constant,
+    )
+
+
+def _two_factors(program: GroundProgram) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and rows [rows, 2] of a program that `share` may not have run on."""
+    nodes, rows = program.nodes.astype(np.int64), -np.sort(-program.factors.astype(np.int64), axis=1)
+    while rows.shape[1] > 2:
+        wide = rows[:, -1] != NOTHING
+        fresh = program.slots + len(nodes) + np.arange(int(wide.sum()))
+        nodes = np.concatenate([nodes, rows[wide][:, -2:]])
+        rows = rows[:, :-1].copy()
+        rows[wide, -1] = fresh
+    if rows.shape[1] < 2:
+        rows = np.concatenate([rows, np.full((len(rows), 2 - rows.shape[1]), NOTHING)], axis=1)
+    return nodes, rows
+
+
+def _shifted(program: GroundProgram) -> np.ndarray:
+    """Row of X for a slot or node of the ground program; the last entry, for NOTHING, is the constant 1."""
+    size = program.slots + len(program.nodes) + program.rows * program.L
+    place = np.arange(size + 1, dtype=np.int64)
+    place[program.slots:] += 1 - (program.slots - program.active)
+    place[NOTHING] = program.active
+    return place
+
+
+def small(values: np.ndarray) -> np.ndarray:
+    """The same whole numbers in the smallest unsigned type that holds them."""
+    largest = int(values.max(initial=0))
+    return values.astype(np.min_scalar_type(largest))

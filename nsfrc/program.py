@@ -1,0 +1,179 @@
+"""The compiled program as users hold it: `nsfrc.compile(...)`, `nsfrc.load(...)`."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from nsfrc import passes
+from nsfrc.errors import Diagnostic, NsfrcError
+from nsfrc.ground import MAX_ROWS
+from nsfrc.grounded import NOTHING, GroundProgram
+from nsfrc.herbrand import TRUE
+from nsfrc.ir import Settings
+from nsfrc.plan import Plan, lower
+
+if TYPE_CHECKING:
+    import torch
+
+    from nsfrc.reasoner import Reasoner
+
+# Cells of a dense index tensor that still fit in memory as int64 (16 GB).
+MAX_DENSE = 2_000_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """A program, grounded and optimised. `plan` is what engines run; `ground` what it was made of."""
+
+    name: str
+    ground: GroundProgram = field(repr=False)
+    plan: Plan = field(repr=False)
+    settings: Settings
+    steps: int
+    depth: int
+    warnings: tuple[Diagnostic, ...] = field(default=(), repr=False)
+
+    @cached_property
+    def atoms(self) -> list[str]:
+        """Every ground atom in index order: "false", "true", then the rest."""
+        return self.ground.herbrand.names()
+
+    @property
+    def clauses(self) -> tuple[str, ...]:
+        return self.ground.clauses
+
+    @property
+    def target_indices(self) -> list[int]:
+        return [int(i) for i in self.ground.targets]
+
+    @property
+    def targets(self) -> list[str]:
+        """The target atoms, in the order the program names them."""
+        return [self.atoms[i] for i in self.target_indices]
+
+    def index(self, atom: str) -> int:
+        """Where a ground atom such as "kp(img)" stands in a valuation."""
+        wanted = atom.replace(" ", "")
+        try:
+            return self._positions[wanted]
+        except KeyError:
+            from nsfrc.errors import did_you_mean
+
+            hint = did_you_mean(wanted, self.atoms)
+            raise NsfrcError(f"{self.name} has no ground atom {atom}" + (f"; {hint}" if hint else "")) from None
+
+    @cached_property
+    def _positions(self) -> dict[str, int]:
+        return {name: i for i, name in enumerate(self.atoms)}
+
+    def index_tensor(self) -> np.ndarray:
+        """The paper's dense index tensor I [C, G, S, L]; 0 is false, 1 is true."""
+        ground = self.ground
+        shape = (ground.C, ground.G, ground.S, ground.L)
+        cells = int(np.prod(shape, dtype=np.float64))
+        if cells > MAX_DENSE:
+            raise NsfrcError(
+                f"the dense index tensor of {self.name} has {cells:,} entries ({' × '.join(map(str, shape))}), "
+                f"more than {MAX_DENSE:,}: use engine=\"cpu\", which does not need it"
+            )
+        index = np.zeros(shape, dtype=np.min_scalar_type(ground.G))
+        pair = ground.pair_of_row
+        place = np.arange(ground.rows) - ground.pair_start[pair]
+        index[ground.pair_clause[pair], ground.pair_head[pair], place] = np.where(
+            ground.factors == NOTHING, TRUE, ground.factors
+        )
+        return index
+
+    def initial_valuation(self) -> np.ndarray:
+        """Starting values [G]: 1 for true and the facts, 0 elsewhere; neural atoms are for the user to fill."""
+        return self.ground.initial.copy()
+
+    def unmerged_plan(self) -> Plan:
+        """A plan in which every ground atom has a slot of its own; exact for any V0 and its gradient."""
+        return self._unmerged
+
+    @cached_property
+    def _unmerged(self) -> Plan:
+        program = self.ground
+        for name, rewrite in passes.PIPELINE:
+            if name != "number":
+                program = rewrite(program)
+        return lower(program)
+
+    def reasoner(
+        self,
+        engine: str = "cpu",
+        normalise: str = "example",
+        steps: int | None = None,
+        gamma: float | None = None,
+        *,
+        outputs: str = "all",
+        inputs: str = "all",
+        clause_weights: str | torch.Tensor = "hard",
+    ) -> Reasoner:
+        """A torch module V0 [B, G] → V_T.
+
+        engine: "cpu" or "reference". normalise: "example" (a result never depends on the batch) or
+        "batch". steps, gamma: from the program by default. outputs: "all" or "targets". inputs:
+        "all" honours and differentiates every entry of V0; "neural" only those of neural
+        predicates, which is faster to train. clause_weights: "hard", "trainable", or a tensor
+        [M, C] of which a soft-max over the clauses is taken.
+        """
+        from nsfrc.engines import Run
+        from nsfrc.reasoner import GAMMA, Reasoner
+
+        run = Run(
+            steps=self.steps if steps is None else steps,
+            gamma=gamma if gamma is not None else self.settings.gamma or GAMMA,
+            normalise=normalise, outputs=outputs, inputs=inputs,
+        )
+        return Reasoner(self, engine, run, clause_weights)
+
+    def predict(self, V_T: torch.Tensor) -> dict[str, torch.Tensor]:
+        """The value of every target: {"kp(img)": [B]}, from all atoms or from the targets alone."""
+        if V_T.shape[-1] == self.ground.G:
+            return {name: V_T[..., i] for name, i in zip(self.targets, self.target_indices, strict=True)}
+        if V_T.shape[-1] == len(self.targets):
+            return {name: V_T[..., i] for i, name in enumerate(self.targets)}
+        raise NsfrcError(
+            f"V_T has {V_T.shape[-1]} columns; {self.name} has {self.ground.G} atoms and {len(self.targets)} targets"
+        )
+
+    def save(self, path: str | Path) -> Path:
+        """Write the program to a .nsfrc file, whole or not at all."""
+        from nsfrc.artifact import save
+
+        return save(self, Path(path))
+
+
+def compile(  # noqa: A001 (the verb of the tool)
+    path: str | Path,
+    *,
+    slots: Mapping[str, int] | None = None,
+    skip: Collection[str] = (),
+    max_rows: int = MAX_ROWS,
+) -> Program:
+    """Compile a .pl file, or a shipped program by name. Raises CompileError with all that is wrong with it."""
+    from nsfrc.compiler import compile_file
+
+    return from_compilation(compile_file(path, slots=slots, skip=skip, max_rows=max_rows))
+
+
+def from_compilation(done: Any) -> Program:
+    return Program(
+        name=done.program.name, ground=done.ground, plan=done.plan, settings=done.program.settings,
+        steps=done.steps, depth=done.depth, warnings=done.warnings,
+    )
+
+
+def load(path: str | Path) -> Program:
+    """Read a .nsfrc file; nothing is parsed or grounded again."""
+    from nsfrc.artifact import load as load_artifact
+
+    return load_artifact(Path(path))

@@ -1,0 +1,98 @@
+"""What can be derived at all, and how deep: forward chaining with every neural atom taken as true."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from nsfrc import ir
+from nsfrc.errors import Diagnostics
+from nsfrc.ground import Size, sizes
+from nsfrc.grounded import NOTHING, GroundProgram
+
+NEVER = -1
+
+
+@dataclass(frozen=True)
+class Reach:
+    """depth [G]: the first step an atom can be true at, NEVER if none; fires [C]: clauses that can fire."""
+
+    depth: np.ndarray
+    fires: np.ndarray
+
+
+def reach(program: GroundProgram) -> Reach:
+    """Follow the rows of a program that has a slot for every atom."""
+    depth = np.where(program.neural | (program.initial > 0), 0, NEVER)
+    clause_of_row = program.pair_clause[program.pair_of_row]
+    head_of_row = program.pair_head[program.pair_of_row]
+    fires = np.zeros(program.C, dtype=bool)
+    step = 0
+    while True:
+        known = np.append(depth != NEVER, True)  # NOTHING is -1 and finds the True at the end
+        holds = known[np.where(program.factors == NOTHING, len(depth), program.factors)].all(axis=1)
+        fires[clause_of_row[holds]] = True
+        fresh = np.unique(head_of_row[holds])
+        fresh = fresh[depth[fresh] == NEVER]
+        if not len(fresh):
+            return Reach(depth, fires)
+        step += 1
+        depth[fresh] = step
+
+
+def chain_length(program: ir.Program) -> int | None:
+    """Steps that every derivation of the targets fits in; None when a target depends on itself."""
+    bodies: dict[ir.PredicateKey, set[ir.PredicateKey]] = {}
+    for clause in program.clauses:
+        bodies.setdefault(clause.head.key, set()).update(atom.key for atom in clause.body)
+    longest: dict[ir.PredicateKey, int | None] = {}
+
+    def visit(key: ir.PredicateKey) -> int | None:
+        if key not in bodies:
+            return 0
+        if key not in longest:
+            longest[key] = None  # met again while open: a cycle
+            below = [visit(k) for k in bodies[key]]
+            longest[key] = None if None in below else 1 + max((d for d in below if d is not None), default=0)
+        return longest[key]
+
+    depths = [visit(target.key) for target in program.targets]
+    return None if None in depths else max((d for d in depths if d is not None), default=0)
+
+
+def check_reach(program: ir.Program, ground: GroundProgram, found: Diagnostics) -> int:
+    """Report clauses that can never fire and targets out of reach; returns the steps the targets need."""
+    reached = reach(ground)
+    for clause, size, fires in zip(program.clauses, sizes(program, ground.herbrand), reached.fires, strict=True):
+        if not fires:
+            found.error(clause.span, "this clause can never fire", _why(clause, size, ground))
+    shallowest = 0
+    for target, index in zip(program.targets, ground.targets, strict=True):
+        shallowest = max(shallowest, int(reached.depth[index]))
+        if reached.depth[index] == NEVER:
+            found.error(target.span, f"no clause derives the target {target}")
+    chain = chain_length(program)
+    needed = shallowest if chain is None else chain
+    steps = program.settings.steps
+    if steps is not None and steps < needed and not found.failed:
+        found.warn(
+            None,
+            f"{steps} steps are too few: deriving {', '.join(map(str, program.targets))} takes {needed}",
+            f"write :- steps({needed}). or leave it out",
+        )
+    found.stop()
+    return needed
+
+
+def _why(clause: ir.Clause, size: Size, ground: GroundProgram) -> str:
+    for datatype, variables in size.free:
+        constants = ground.herbrand.type_by_name[datatype].constants
+        if len(variables) > len(constants):
+            return (f"{', '.join(variables)} must be different constants of {datatype}, "
+                    f"which has only {len(constants)}")
+    if not size.heads:
+        return "no ground atom unifies with its head"
+    if clause.filters:
+        return "its conditions, or a body atom that is never true, exclude every substitution"
+    return "every substitution has a body atom that is never true: an absent fact or a repeated constant"

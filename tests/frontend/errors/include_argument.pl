@@ -1,0 +1,4 @@
+:- include('vocabulary.pl').
+:- target(kp(img)).
+:- include("vocabulary.pl").
+kp(X) :- in(O, X), color(O, red).

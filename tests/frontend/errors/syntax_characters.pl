@@ -1,0 +1,5 @@
+:- include('vocabulary.pl').
+:- target(kp(img)).
+kp(X) :- in(O, X), size(O, 3rd).
+kp(X) :- in(O, X) §.
+kp(X):-in(O,X).kp(X):-in(O,X).

@@ -1,0 +1,5 @@
+:- include('vocabulary.pl').
+:- target(kp(img)).
+kp(X) :- in(O, X), color(O, red).
+/* this comment
+has no end

@@ -1,0 +1,2 @@
+:- include('vocabulary.pl').
+kp(X) :- in(O, X), color(O, red).
