@@ -32,6 +32,22 @@ TOKENS = """
     'it''s' '\\n' '\\x41\\' '\\q' ' " `a` "s" "" '' [] {} ( ) [ ] { } , ; | ! . :- --> ?- -> *-> :: \\+ = \\= == \\==
     @< =.. =:= =\\= < > =< >= : + - * / // << ** ^ \\ /\\ % /* */ é Ω § \\
 """.split()
+VOCABULARY = """
+:- type(image, [img]).  :- type(object, slots(3)).  :- type(color, [red, blue]).  :- type(size, [1, 2.5]).
+:- neural(in(object, image)).  :- neural(color(object, color)).  :- neural(size(object, size)).
+:- neural(closeby(object, object)).  :- target(kp(img)).
+kp(X) :- in(_, X).  warm(red).  pair(O, P) :- closeby(O, P).  alarm :- color(_, red).
+"""
+SIGNATURES = {
+    "in": ["object", "image"], "color": ["object", "color"], "size": ["object", "number"], "alarm": [],
+    "closeby": ["object", "object"], "kp": ["image"], "pair": ["object", "object"], "warm": ["color"],
+}
+ARGUMENTS = {
+    "image": ["X", "X", "img"], "object": ["O", "P", "O", "P", "_", "obj1"], "color": ["C", "D", "red", "blue"],
+    "number": ["S", "S", "1", "2.5"], "any": ["X", "Y", "_", "f(X)", "purple", "red", "[]", "-1", "'a b'"],
+}
+EXTRAS = ["warm(blue).", ":- pred(pair(object, object)).", ":- target(pair(_, _)).", "?- alarm.", "query(kp(img))."]
+EQUAL_NOT = "\\="
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 ALPHABET = "abXY_01 \n\t.,;:-()[]{}|!'\"`\\/*%+=<>@#$^&~?é\0\u2028"
 
@@ -51,15 +67,17 @@ def front_end(text: str) -> str:
 
 
 def corpus() -> list[str]:
-    """The programs that are mutated; includes are replaced by the files they name."""
-    files = sorted([*ROOT.glob("programs/*/*.pl"), *ROOT.glob("tests/frontend/errors/*.pl")])
+    """The programs that are mutated, good ones more than once; included files stand in their place."""
+    shipped = sorted(ROOT.glob("programs/*/*.pl"))
+    files = shipped + sorted(ROOT.glob("tests/frontend/errors/*.pl"))
     texts = {path.name: path.read_text("utf-8") for path in files}
 
     def inline(match: re.Match[str]) -> str:
         included = texts.get(match[1], "")
         return "" if "include" in included else included
 
-    return [re.sub(r":- include\('([^']*)'\)\.", inline, text) for text in texts.values()]
+    whole = {name: re.sub(r":- include\('([^']*)'\)\.", inline, text) for name, text in texts.items()}
+    return [*whole.values(), *(whole[path.name] for path in shipped for _ in range(3))]
 
 
 def random_bytes(rng: random.Random) -> str:
@@ -75,15 +93,49 @@ def token_soup(rng: random.Random) -> str:
     return separators.join(rng.choices(TOKENS, k=rng.randrange(60))) + rng.choice(["", ".", ".\n"])
 
 
+def random_program(rng: random.Random) -> str:
+    """Well-formed clauses over a small vocabulary, mostly with arguments of the right type."""
+    sentences = []
+    for _ in range(rng.randrange(1, 5)):
+        head = _random_atom(rng, "kp kp pair warm alarm".split())
+        body = [_random_goal(rng) for _ in range(rng.randrange(5))]
+        binding = ["in(O, X), closeby(O, P), color(O, C), color(P, D), size(O, S)"] if rng.random() < 0.9 else []
+        goals = ", ".join(binding + body)
+        sentences.append(f"{head} :- {goals}." if goals else f"{head}.")
+    return VOCABULARY + "\n".join(sentences + rng.sample(EXTRAS, 2))
+
+
+def _random_atom(rng: random.Random, names: list[str]) -> str:
+    name = rng.choice(names)
+    kinds = SIGNATURES[name] if rng.random() < 0.97 else SIGNATURES[rng.choice(names)]
+    args = [rng.choice(ARGUMENTS[kind if rng.random() < 0.97 else "any"]) for kind in kinds]
+    return f"{name}({', '.join(args)})" if args else name
+
+
+def _random_goal(rng: random.Random) -> str:
+    kind = rng.randrange(12)
+    if kind == 0:
+        return f"({_random_goal(rng)} {rng.choice(',;;')} {_random_goal(rng)})"
+    if kind == 1:
+        left, right = (rng.choice(ARGUMENTS["number"]) for _ in range(2))
+        return f"{left} {rng.choice(['<', '>=', '=:=', '=<'])} {right}{rng.choice(['', ' + 1', ' * S', ' mod 2'])}"
+    if kind == 2:
+        values = ARGUMENTS[rng.choice(["object", "color"])]
+        return f"{rng.choice(values)} {rng.choice(['=', EQUAL_NOT, '==', EQUAL_NOT + '='])} {rng.choice(values)}"
+    if kind == 3 and rng.random() < 0.3:
+        return rng.choice(["true", "fail", "!", "dif(O, P)", "X", "call(X)"])
+    return _random_atom(rng, [*SIGNATURES])
+
+
 def mutated(rng: random.Random, programs: list[str]) -> str:
     """A program with a few pieces deleted, doubled, swapped, inserted or replaced."""
     text = rng.choice(programs)
-    if len(text) > 600 and rng.random() < 0.8:  # most errors need a few sentences only
+    if len(text) > 600 and rng.random() < 0.6:  # most errors need a few sentences only
         start = rng.randrange(len(text) - 500)
         text = text[start : start + 500]
     by_token = rng.random() < 0.7
     pieces = TOKEN.findall(text) if by_token else list(text)
-    for _ in range(rng.choice([1, 1, 2, 3, 8])):
+    for _ in range(rng.choice([1, 1, 1, 2, 3, 8])):
         _mutate(rng, pieces, by_token)
     return "".join(pieces)
 
@@ -113,7 +165,8 @@ def texts(count: int, seed: int) -> Iterator[str]:
     rng = random.Random(seed)
     programs = corpus()
     makers: list[Callable[[random.Random], str]] = [
-        random_bytes, random_characters, token_soup, token_soup, *[lambda r: mutated(r, programs)] * 6,
+        random_bytes, random_characters, token_soup, random_program, random_program,
+        *[lambda r: mutated(r, programs)] * 5,
     ]
     for _ in range(count):
         yield rng.choice(makers)(rng)

@@ -38,6 +38,9 @@ class Size:
 
 def ground(program: ir.Program, found: Diagnostics, max_rows: int = MAX_ROWS) -> GroundProgram:
     """Ground every clause; adds to `found` and raises when the program is too large."""
+    if not program.clauses:
+        found.error(None, f"{program.name} has no clauses", "write what is to be derived: kp(X) :- in(O, X).")
+        found.stop()
     herbrand = Herbrand.of(program.types, program.predicates)
     _refuse_explosion(program, herbrand, found, max_rows)
     pieces = [_ground_clause(clause, herbrand) for clause in program.clauses]
@@ -59,6 +62,14 @@ def _size(clause: ir.Clause, herbrand: Herbrand) -> Size:
 
 def _refuse_explosion(program: ir.Program, herbrand: Herbrand, found: Diagnostics, max_rows: int) -> None:
     counted = sizes(program, herbrand)
+    pairs, most_pairs = len(counted) * herbrand.size, max(max_rows, MAX_ROWS)
+    if pairs > most_pairs:
+        found.error(
+            None,
+            f"{len(counted):,} clauses × {herbrand.size:,} ground atoms are {pairs:,} pairs; the limit is {most_pairs:,}",
+            "use fewer slots (--slots) or predicates with fewer arguments, or raise the limit with --max-rows",
+        )
+        found.stop()
     total = sum(size.rows for size in counted)
     if total <= max_rows:
         return
@@ -107,10 +118,11 @@ def _position(herbrand: Herbrand, datatype: str, term: ir.Const) -> int:
 
 def injective(constants: int, variables: int) -> np.ndarray:
     """All ways to give different constants to the variables, in lexicographic order: [ways, variables]."""
-    ways = np.zeros((1, 0), dtype=np.int16)
+    position = np.min_scalar_type(constants)
+    ways = np.zeros((1, 0), dtype=position)
     for _ in range(variables):
         taken = np.repeat(ways, constants, axis=0)
-        chosen = np.tile(np.arange(constants, dtype=np.int16), len(ways))
+        chosen = np.tile(np.arange(constants, dtype=position), len(ways))
         fresh = (taken != chosen[:, None]).all(axis=1)
         ways = np.concatenate([taken[fresh], chosen[fresh, None]], axis=1)
     return ways
@@ -139,6 +151,8 @@ class _Piece:
 
 def _ground_clause(clause: ir.Clause, herbrand: Herbrand) -> _Piece:
     heads, bound = _head_bindings(clause, herbrand)
+    if not len(heads):  # no row whatever the assignments, which nothing bounds then
+        return _Piece(heads, np.zeros(0, dtype=np.int64), np.empty((0, len(clause.body)), dtype=np.int32))
     free, count = _assignments(clause, herbrand)
     shape = (len(heads), count)
     values = {name: v[:, None] for name, v in bound.items()} | {name: v[None, :] for name, v in free.items()}
@@ -184,7 +198,7 @@ def _assemble(
     padded = [_with_padding(piece, atoms, substitutions, length) for piece in pieces]
     initial, neural = _constants(program, herbrand)
     targets = [herbrand.index(t.name, tuple(str(a.name) for a in t.args)) for t in program.targets]
-    start = np.cumsum([0] + [n for p in padded for n in p[0]]) if padded else np.zeros(1)
+    start = np.cumsum(np.concatenate([np.zeros(1, np.int64), *(p[0] for p in padded)]))
     return GroundProgram(
         herbrand=herbrand,
         clauses=tuple(str(clause) for clause in program.clauses),
@@ -197,12 +211,12 @@ def _assemble(
         members=np.arange(atoms, dtype=np.int32),
         pair_clause=np.repeat(np.arange(len(pieces), dtype=np.int32), atoms),
         pair_head=np.tile(np.arange(atoms, dtype=np.int32), len(pieces)),
-        pair_start=start.astype(np.int64),
-        factors=np.concatenate([p[1] for p in padded]) if padded else np.zeros((0, length), np.int32),
-        power=np.concatenate([p[2] for p in padded]) if padded else np.zeros(0, np.int32),
-        multiplicity=np.concatenate([p[3] for p in padded]) if padded else np.zeros(0, np.int64),
+        pair_start=start,
+        factors=np.concatenate([p[1] for p in padded]),
+        power=np.concatenate([p[2] for p in padded]),
+        multiplicity=np.concatenate([p[3] for p in padded]),
         nodes=np.zeros((0, 2), dtype=np.int32),
-        components=np.array([components(c, length) for c in program.clauses]).reshape(-1, length),
+        components=np.array([components(c, length) for c in program.clauses]),
         active=atoms,
     )
 

@@ -23,10 +23,16 @@ FALSE, TRUE = 0, 1
 MAX_CELLS = 64_000_000
 
 
-def reading_order(name: str) -> tuple[tuple[int, int, str], ...]:
+def reading_order(name: str) -> tuple[tuple[int, int, str, str], ...]:
     """Sort key that compares digits as numbers and everything else as text."""
     parts = re.findall(r"[0-9]+|[^0-9]+", name)
-    return tuple((0, int(p), p) if p[0] in "0123456789" else (1, 0, p) for p in parts)
+    return tuple(_number_key(p) if p[0] in "0123456789" else (1, 0, p, "") for p in parts)
+
+
+def _number_key(digits: str) -> tuple[int, int, str, str]:
+    """Orders numerals by value, of any length (Python's `int` refuses very long ones)."""
+    plain = digits.lstrip("0")
+    return 0, len(plain), plain, digits
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +59,11 @@ class Herbrand:
             tables[predicate.key], count = _index_table(predicate, columns, identity, size)
             offsets[predicate.key] = (size, size + count)
             size += count
+            if size > MAX_CELLS:
+                raise NsfrcError(
+                    f"the predicates up to {predicate} have {size:,} ground atoms, more than {MAX_CELLS:,}: "
+                    f"use fewer arguments or fewer constants"
+                )
         return cls(types, ordered, tables, offsets, size)
 
     @cached_property

@@ -92,7 +92,7 @@ def lower(program: GroundProgram) -> Plan:
     starts = np.flatnonzero(np.r_[True, (np.diff(pair[order]) != 0) | (np.diff(times_true[order]) != 0)][: len(order)])
     powers, run_power = np.unique(times_true[order][starts], return_inverse=True)
     heads, which = np.unique(program.pair_head, return_inverse=True)
-    shift = _shifted(program)
+    shift = _shifted(program, len(nodes))
     times = np.zeros(program.pairs, dtype=np.int64)
     np.add.at(times, pair, program.multiplicity)
     constant = np.where(program.neural, np.nan, program.initial).astype(np.float32)
@@ -135,10 +135,9 @@ def _two_factors(program: GroundProgram) -> tuple[np.ndarray, np.ndarray]:
     return nodes, rows
 
 
-def _shifted(program: GroundProgram) -> np.ndarray:
+def _shifted(program: GroundProgram, nodes: int) -> np.ndarray:
     """Row of X for a slot or node of the ground program; the last entry, for NOTHING, is the constant 1."""
-    size = program.slots + len(program.nodes) + program.rows * program.L
-    place = np.arange(size + 1, dtype=np.int64)
+    place = np.arange(program.slots + nodes + 1, dtype=np.int64)
     place[program.slots:] += 1 - (program.slots - program.active)
     place[NOTHING] = program.active
     return place

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -11,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsfrc import passes
-from nsfrc.errors import Diagnostic, NsfrcError
+from nsfrc.errors import Diagnostic, NsfrcError, did_you_mean
 from nsfrc.ground import MAX_ROWS
 from nsfrc.grounded import NOTHING, GroundProgram
 from nsfrc.herbrand import TRUE
@@ -59,12 +60,10 @@ class Program:
 
     def index(self, atom: str) -> int:
         """Where a ground atom such as "kp(img)" stands in a valuation."""
-        wanted = atom.replace(" ", "")
+        wanted = _without_blanks(atom)
         try:
             return self._positions[wanted]
         except KeyError:
-            from nsfrc.errors import did_you_mean
-
             hint = did_you_mean(wanted, self.atoms)
             raise NsfrcError(f"{self.name} has no ground atom {atom}" + (f"; {hint}" if hint else "")) from None
 
@@ -152,6 +151,11 @@ class Program:
         return save(self, Path(path))
 
 
+def _without_blanks(atom: str) -> str:
+    """The text of an atom without the blanks between its parts; those inside quotes belong to a name."""
+    return "".join(re.findall(r"'(?:[^'\\\\]|\\\\.)*'|\\S", atom))
+
+
 def compile(  # noqa: A001 (the verb of the tool)
     path: str | Path,
     *,
@@ -177,3 +181,8 @@ def load(path: str | Path) -> Program:
     from nsfrc.artifact import load as load_artifact
 
     return load_artifact(Path(path))
+
+
+def open_program(name: str | Path) -> Program:
+    """A compiled program by file: .nsfrc is loaded, anything else (.pl, a shipped name) compiled."""
+    return load(name) if str(name).endswith(".nsfrc") else compile(name)

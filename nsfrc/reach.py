@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
@@ -47,18 +48,23 @@ def chain_length(program: ir.Program) -> int | None:
     for clause in program.clauses:
         bodies.setdefault(clause.head.key, set()).update(atom.key for atom in clause.body)
     longest: dict[ir.PredicateKey, int | None] = {}
+    opened: set[ir.PredicateKey] = set()
+    path = [target.key for target in program.targets]  # a stack: programs may be deeper than Python recurses
+    while path:
+        key = path[-1]
+        if key in longest or key in opened or key not in bodies:
+            # A predicate below that is open but not done is met again on the way to itself: a cycle.
+            longest.setdefault(key, _one_more(longest.get(k) for k in bodies[key]) if key in bodies else 0)
+            path.pop()
+        else:
+            opened.add(key)
+            path += [k for k in bodies[key] if k not in opened]
+    return _one_more((longest[target.key] for target in program.targets), 0)
 
-    def visit(key: ir.PredicateKey) -> int | None:
-        if key not in bodies:
-            return 0
-        if key not in longest:
-            longest[key] = None  # met again while open: a cycle
-            below = [visit(k) for k in bodies[key]]
-            longest[key] = None if None in below else 1 + max((d for d in below if d is not None), default=0)
-        return longest[key]
 
-    depths = [visit(target.key) for target in program.targets]
-    return None if None in depths else max((d for d in depths if d is not None), default=0)
+def _one_more(depths: Iterable[int | None], more: int = 1) -> int | None:
+    known = list(depths)
+    return None if None in known else more + max((d for d in known if d is not None), default=0)
 
 
 def check_reach(program: ir.Program, ground: GroundProgram, found: Diagnostics) -> int:

@@ -12,20 +12,22 @@
     objects. While a file that uses library(nsfr) is read, its declarations and clauses are set aside;
     at its end every clause is rewritten by the rules of the language and compiled:
 
-        pair(X, Y) :- color(X, Z), color(Y, W), linked(Z, W, V).
+        diff(X, Y) :- color(X, Z), color(Y, W), diff_color(Z, W).
 
-        pair(X, Y) :- color(X, Z), memberchk(X, [obj1,obj2]), memberchk(Z, [red,blue]), X \== Z,
+        diff(X, Y) :- color(X, Z), memberchk(X, [obj1,obj2]), memberchk(Z, [red,blue]), X \== Z,
                       color(Y, W), memberchk(Y, [obj1,obj2]), memberchk(W, [red,blue]), X \== Y,
-                      Z \== W, Y \== W, linked(Z, W, V), ...
+                      Z \== W, Y \== W, diff_color(Z, W).
 
     - variables that occur only in the body and share a datatype take pairwise different constants;
     - no atom holds with the same constant twice, be it in the head or in the body;
-    - a variable takes only constants of its datatype, and tests such as dif/2 see constants only.
+    - a variable takes only constants of its datatype, and tests such as dif/2 see constants only;
+    - `X = Y` makes one variable of two.
 
     Predicates with clauses are tabled, so recursion such as path/2 ends. Neural predicates are dynamic.
 */
 :- module(nsfr, []).
 :- use_module(library(apply)).
+:- use_module(library(filesex)).
 :- use_module(library(lists)).
 :- use_module(library(pairs)).
 
@@ -45,6 +47,7 @@ begin(_, Source) :- retract(awaited), !, assertz(reading(Source)).
 begin((:- use_module(library(nsfr))), Source) :- assertz(reading(Source)).
 
 read_term_of(Term, _, _) :- var(Term), !, fail.
+read_term_of((:- include(File)), _, (:- include(Path))) :- !, shipped(File, Path).
 read_term_of((:- Directive), Source, []) :- !, declaration(Directive, Source).
 read_term_of((?- _), _, []) :- !.
 read_term_of((_ --> _), _, _) :- !, fail.
@@ -55,8 +58,25 @@ read_term_of(end_of_file, Source, Expansion) :- !,
     append(Terms, [end_of_file], Expansion).
 read_term_of(Clause, Source, []) :- assertz(stored(Source, Clause)).
 
+%   A vocabulary that is not beside the including file is looked for among the shipped ones.
+shipped(File, Path) :-
+    prolog_load_context(directory, Here),
+    \+ found(File, Here, _),
+    module_property(nsfr, file(Shim)),
+    file_directory_name(Shim, Programs),
+    member(Folder, [kandinsky, clevr]),
+    directory_file_path(Programs, Folder, There),
+    found(File, There, Path),
+    !.
+
+found(File, Folder, Path) :-
+    absolute_file_name(File, Path, [ relative_to(Folder), extensions(['', pl]),
+                                     access(read), file_errors(fail) ]).
+
+declaration((A, B), Source) :- !, declaration(A, Source), declaration(B, Source).
 declaration(type(Name, slots(N)), Source) :- integer(N), !,
-    findall(Slot, (between(1, N, I), atom_concat(obj, I, Slot)), Slots),
+    ( Name == object -> Stem = obj ; Stem = Name ),
+    findall(Slot, (between(1, N, I), atom_concat(Stem, I, Slot)), Slots),
     assertz(declared(Source, type, Name-Slots)).
 declaration(type(Name, Constants), Source) :- assertz(declared(Source, type, Name-Constants)).
 declaration(pred(Signature), Source) :- assertz(declared(Source, pred, Signature)).
@@ -94,26 +114,33 @@ finish(Source, Terms) :-
 
 %!  plain_clause(+Clause, -Plain) is nondet.
 %
-%   Plain = rule(Head, Atoms, Tests); one for every way through the disjunctions of the body.
+%   Plain = rule(Head, Atoms, Tests); one for every way through the disjunctions of the body, with
+%   its equalities solved.
 
 plain_clause((Head :- Body), rule(Head, Atoms, Tests)) :- !,
     way(Body, Goals, []),
-    partition(is_test, Goals, Tests, Atoms).
+    convlist(as_test, Goals, Tests),
+    exclude(is_test, Goals, Atoms).
 plain_clause(Head, rule(Head, [], [])).
 
 way(Goal) --> { var(Goal) }, !, [call(Goal)].
 way((A, B)) --> !, way(A), way(B).
 way((A ; B)) --> !, ( way(A) ; way(B) ).
+way(A = B) --> !, { A = B }.
 way(true) --> !, [].
 way(fail) --> !, { fail }.
 way(false) --> !, { fail }.
 way(Goal) --> [Goal].
 
 %   A test is decided when all variables are bound, wherever it stands in the body.
-is_test(Goal) :-
+is_test(Goal) :- as_test(Goal, _).
+
+as_test(Goal, Goal) :-
     functor(Goal, Name, Arity),
-    memberchk(Name/Arity, [ (=)/2, (\=)/2, (==)/2, (\==)/2, dif/2, (<)/2, (>)/2, (=<)/2, (>=)/2,
-                            (=:=)/2, (=\=)/2, (\+)/1, call/1 ]).
+    memberchk(Name/Arity, [(\=)/2, (==)/2, (\==)/2, dif/2, (\+)/1, call/1]).
+as_test(Goal, catch(Goal, error(evaluation_error(_), _), fail)) :-      % X / 0 is no number at all
+    functor(Goal, Name, 2),
+    memberchk(Name, [<, >, =<, >=, =:=, =\=]).
 
 %   Rules of one predicate together, predicates in order of appearance.
 group_by_predicate([], []).
@@ -166,15 +193,15 @@ type_argument(VarTypes, Arg, Type) :-
 
 %   A constant of one datatype only types the argument it stands at.
 type_constants(Types, Signatures, typed(Head, Atoms, _, _)) :-
-    forall_binding([Head|Atoms], Types, Signatures).
+    constants_of([Head|Atoms], Types, Signatures).
 
-forall_binding([], _, _).
-forall_binding([Atom|Atoms], Types, Signatures) :-
+constants_of([], _, _).
+constants_of([Atom|Atoms], Types, Signatures) :-
     Atom =.. [Name|Args],
     length(Args, Arity),
     memberchk(key(Name, Arity)-ArgTypes, Signatures),
     maplist(type_constant(Types), Args, ArgTypes),
-    forall_binding(Atoms, Types, Signatures).
+    constants_of(Atoms, Types, Signatures).
 
 type_constant(Types, Arg, Type) :-
     (   nonvar(Arg), var(Type),
@@ -251,7 +278,8 @@ guarded([Atom|Atoms], Bound0, Bound, Pairs0, Pairs, VarTypes, Types, [Atom|Goals
     convlist(membership(memberchk, VarTypes, Types), New, Members),
     partition(pair_bound(Bound1), Pairs0, Ready, Pairs1),
     maplist(difference, Ready, Differences),
-    append([Members, Differences, Rest], Goals),
+    append(Members, Differences, Guards),
+    append(Guards, Rest, Goals),
     guarded(Atoms, Bound1, Bound, Pairs1, Pairs, VarTypes, Types, Rest, Tail).
 
 %   Variables that no body atom binds run through their datatype.

@@ -20,7 +20,7 @@ def define(sentences: Iterable[Sentence], vocabulary: Vocabulary) -> tuple[list[
 
     `h :- true.` with a ground head is a fact. Facts may still hold variables: `typed` reports them.
     """
-    terms = [s.term for s in sentences if s.kind == CLAUSE and s.term is not None and not is_query(s.term)]
+    terms = [s.term for s in sentences if s.kind == CLAUSE and s.term and not is_query(s.term, vocabulary)]
     for term in terms:
         head = _head(term)
         if isinstance(head, Name | Compound) and not _other_arities(_key(head), vocabulary):

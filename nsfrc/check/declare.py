@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
@@ -26,6 +25,7 @@ from nsfrc.syntax import (
 )
 
 MAX_SLOTS = 100_000
+MAX_STEPS = 1_000_000
 
 # What other Prolog systems need and this compiler does not.
 _IGNORED = {
@@ -42,29 +42,27 @@ class Declarations:
     settings: Settings = field(default_factory=Settings)
 
 
-def declare(sentences: Iterable[Sentence], vocabulary: Vocabulary, slots: Mapping[str, int]) -> Declarations:
+def declare(sentences: Sequence[Sentence], vocabulary: Vocabulary, slots: Mapping[str, int]) -> Declarations:
     """Fill the vocabulary's types and declared predicates; `slots` overrides `slots(N)` by type name."""
     reader = _Directives(vocabulary)
     for sentence in sentences:
-        term = sentence.term
-        if term is None:
-            continue
-        if sentence.kind == DIRECTIVE:
-            for goal in spine(term, ","):
+        if sentence.kind == DIRECTIVE and sentence.term:
+            for goal in spine(sentence.term, ","):
                 reader.read(goal)
-        elif sentence.kind == QUERY:
-            reader.result.targets.append(term)
-        elif sentence.kind == CLAUSE and is_query(term):
-            reader.result.targets.append(term.args[0])
+    for sentence in sentences:
+        if sentence.kind == QUERY and sentence.term:
+            reader.result.targets.append(sentence.term)
+        elif sentence.kind == CLAUSE and is_query(sentence.term, vocabulary):
+            reader.result.targets.append(sentence.term.args[0])
     reader.override(slots)
     vocabulary.index_constants()
     reader.check_signatures()
     return reader.result
 
 
-def is_query(term: Term) -> TypeGuard[Compound]:
-    """`query(atom).`, another way to write a target."""
-    return calls(term, "query", 1)
+def is_query(term: Term | None, vocabulary: Vocabulary) -> TypeGuard[Compound]:
+    """`query(atom).`, another way to write a target; a declared query/1 is a predicate like others."""
+    return calls(term, "query", 1) and ("query", 1) not in vocabulary.declared
 
 
 class _Directives:
@@ -96,10 +94,12 @@ class _Directives:
         span = goal.name_span if isinstance(goal, Compound) else goal.span
         if isinstance(goal, Compound) and (goal.name, len(args)) in self._readers:
             self._readers[goal.name, len(args)](goal)
+        elif goal.name == "ensure_loaded" and not (args and calls(args[0], "library", 1)):
+            self.found.error(span, "ensure_loaded reads libraries only", "read a file with :- include('file.pl').")
         elif goal.name in _IGNORED:
             return
         elif goal.name == "include":
-            self.found.error(span, "include works only at the top of a directive in a file")
+            self.found.error(span, "include must be a directive of its own, in a file")
         elif goal.name == "op":
             self.found.error(span, "new operators (op/3) are not supported")
         else:
@@ -206,27 +206,26 @@ class _Directives:
             self.found.error(goal.span, f"{goal.name} is already set {where(first, goal.span)}")
         return first is goal.span
 
-    def _number(self, goal: Compound, lowest: float, highest: float, what: str) -> float | None:
-        """The number in `goal` when it is in (lowest, highest]; otherwise an error that says `what`."""
+    def _number(self, goal: Compound, fits: Callable[[int | float], bool], what: str) -> int | float | None:
+        """The number in `goal` when it fits; otherwise an error that says `what` is needed."""
         value = goal.args[0]
-        if isinstance(value, Number) and lowest < value.value <= highest:
+        if isinstance(value, Number) and fits(value.value):
             return value.value if self._once(goal) else None
         self.found.error(value.span, f"{goal.name} needs {what}")
         return None
 
     def _steps(self, goal: Compound) -> None:
-        value = goal.args[0]
-        if isinstance(value, Number) and not isinstance(value.value, int):
-            self.found.error(value.span, "steps needs a whole number from 1 to 1000000")
-        elif (steps := self._number(goal, 0, 1_000_000, "a whole number from 1 to 1000000")) is not None:
+        what = f"a whole number from 1 to {MAX_STEPS}"
+        steps = self._number(goal, lambda x: isinstance(x, int) and 1 <= x <= MAX_STEPS, what)
+        if steps is not None:
             self.result.settings = replace(self.result.settings, steps=int(steps))
 
     def _gamma(self, goal: Compound) -> None:
-        if (gamma := self._number(goal, 0, math.inf, "a number above 0")) is not None:
+        if (gamma := self._number(goal, lambda x: x > 0, "a number above 0")) is not None:
             self.result.settings = replace(self.result.settings, gamma=float(gamma))
 
     def _threshold(self, goal: Compound) -> None:
-        if (value := self._number(goal, -math.ulp(0.0), 1, "a number from 0 to 1")) is not None:
+        if (value := self._number(goal, lambda x: 0 <= x <= 1, "a number from 0 to 1")) is not None:
             self.result.settings = replace(self.result.settings, threshold=float(value))
 
     def _perception(self, goal: Compound) -> None:

@@ -20,15 +20,13 @@ from nsfrc.ir import Atom, PredicateKey, Var, quoted
 Position = tuple[PredicateKey, int]
 Signatures = dict[PredicateKey, tuple[str | None, ...]]
 
-_UNKNOWN = "?"  # flows like a type from places that already have an error, so that none follows from it
-
 
 def infer(vocabulary: Vocabulary, facts: Sequence[Atom], drafts: Sequence[Draft]) -> Signatures:
     """The type of every argument; None where it could not be told (which has been reported)."""
     flow = _Flow(vocabulary, facts, drafts)
     for declared in vocabulary.declared.values():
         for index, name in enumerate(declared.types):
-            flow.settle((declared.key, index), name if name in vocabulary.types else _UNKNOWN)
+            flow.settle((declared.key, index), name if name in vocabulary.types else None)
     flow.spread()
     while flow.settle_by_constants():
         flow.spread()
@@ -38,11 +36,14 @@ def infer(vocabulary: Vocabulary, facts: Sequence[Atom], drafts: Sequence[Draft]
 
 
 class _Flow:
-    """The positions of all predicates, the variables and constants that stand there, and their types."""
+    """The positions of all predicates, the variables and constants that stand there, and their types.
+
+    None flows like a type from places that already have an error, so that no other follows from it.
+    """
 
     def __init__(self, vocabulary: Vocabulary, facts: Sequence[Atom], drafts: Sequence[Draft]):
         self._vocabulary = vocabulary
-        self._type: dict[Position, str] = {}
+        self._type: dict[Position, str | None] = {}
         self._queue: deque[Position] = deque()
         self._variables: dict[Position, list[tuple[int, str]]] = defaultdict(list)
         self._positions: dict[tuple[int, str], list[Position]] = defaultdict(list)
@@ -64,7 +65,7 @@ class _Flow:
                 self._variables[position].append((clause, arg.name))
                 self._positions[clause, arg.name].append(position)
 
-    def settle(self, position: Position, name: str) -> None:
+    def settle(self, position: Position, name: str | None) -> None:
         if position not in self._type:
             self._type[position] = name
             self._queue.append(position)
@@ -106,29 +107,27 @@ class _Flow:
             unbound = {variable.name for variable in draft.head.variables()} - bound
             for name in draft.doubtful | unbound:
                 for position in self._positions[number, name]:
-                    self.settle(position, _UNKNOWN)
+                    self.settle(position, None)
         for key in self._keys:
             if self._vocabulary.lost or key in self._vocabulary.spoilt or not self._vocabulary.knows(key):
                 for index in range(key[1]):
-                    self.settle((key, index), _UNKNOWN)
+                    self.settle((key, index), None)
         for position, constants in list(self._constants.items()):
             if any(constant not in self._vocabulary.homes for constant in constants):
-                self.settle(position, _UNKNOWN)
+                self.settle(position, None)
 
     def signatures(self) -> Signatures:
         result: Signatures = {}
         for key in self._keys:
-            types = [self._type.get((key, index)) for index in range(key[1])]
-            for index, name in enumerate(types):
-                if name is None:
-                    self._report(key, index, types)
-            result[key] = tuple(None if name == _UNKNOWN else name for name in types)
+            result[key] = tuple(self._type.get((key, index)) for index in range(key[1]))
+        for key, index in self._open():
+            self._report(key, index, result[key])
         return result
 
     def _report(self, key: PredicateKey, index: int, types: Sequence[str | None]) -> None:
         candidates = self._candidates((key, index))
         why = f": it could be {' or '.join(candidates)}" if candidates else ""
-        known = ", ".join("..." if name in (None, _UNKNOWN) else quoted(name) for name in types)
+        known = ", ".join(quoted(name) if name else "..." for name in types)
         message = f"cannot tell the type of argument {index + 1} of {text(key)}{why}"
         hint = f"declare it: :- pred({quoted(key[0])}({known}))."
         self._vocabulary.found.error(self._vocabulary.defined.get(key), message, hint)

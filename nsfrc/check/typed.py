@@ -97,9 +97,9 @@ class Typing:
         self._found.error(variable.span, message)
 
     def _constant(self, constant: Const, datatype: DataType, what: str) -> None:
-        if constant.name in datatype.constants or not datatype.constants:
+        homes = self._vocabulary.homes.get(constant.name, ())
+        if datatype.name in homes or not datatype.constants:
             return
-        homes = self._vocabulary.homes.get(constant.name)
         if homes:
             message = f"{constant} is {a(' or '.join(homes))}, but {what} is {a(datatype.name)}"
             hint = f"type {datatype.name} has {listed(datatype.constants)}"
@@ -144,8 +144,8 @@ class Typing:
             for arg in expr.args:
                 self._numbers(arg, expr.op, uses)
             divisor = expr.args[-1]
-            is_division = expr.op in ("/", "//", "mod") and isinstance(divisor, Const)
-            if is_division and arithmetic.number(divisor.name) == 0:
+            zero = isinstance(divisor, Const) and arithmetic.number(divisor.name) == 0
+            if zero and expr.op in ("/", "//", "mod"):
                 self._found.error(expr.span, "division by zero")
             return
         datatype = self._type_of(expr, uses)

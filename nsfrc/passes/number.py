@@ -24,17 +24,19 @@ from nsfrc.passes.multiset import multiset
 
 def number(program: GroundProgram) -> GroundProgram:
     colour = _starting_colours(program)
+    others = np.flatnonzero(~program.neural[program.members])  # a neural atom is alone from the start
     classes = 0
-    while len(np.unique(colour)) > classes:
-        classes = len(np.unique(colour))
-        colour = np.unique(_signature(program, colour), return_inverse=True)[1]
-    return _merge(program, colour)
+    while True:
+        distinct, which = np.unique(_signature(program, colour)[others], return_inverse=True)
+        if len(distinct) == classes:
+            return _merge(program, colour)
+        classes, colour[others] = len(distinct), which
 
 
 def _starting_colours(program: GroundProgram) -> np.ndarray:
     """A class of its own for every neural atom, one for what starts at 0, one for what starts at 1."""
-    neural = program.neural[program.members]
-    return np.where(neural, np.arange(program.slots) + 2, program.initial[program.members].astype(np.int64))
+    neural, initial = program.neural[program.members], program.initial[program.members]
+    return np.where(neural, np.arange(program.slots) + program.slots, initial.astype(np.int64))
 
 
 def _signature(program: GroundProgram, colour: np.ndarray) -> np.ndarray:

@@ -134,7 +134,8 @@ def test_head_is_bound_by_equality() -> None:
 
 
 def test_clause_without_goals_is_a_fact() -> None:
-    result = program(":- target(kp(img)). kp(X) :- in(O, X), color(O, C), warm(C). warm(red) :- true. warm(blue) :- 1 < 2.")
+    rule = ":- target(kp(img)). kp(X) :- in(O, X), color(O, C), warm(C)."
+    result = program(f"{rule} warm(red) :- true. warm(blue) :- 1 < 2.")
     assert [str(fact) for fact in result.facts] == ["warm(red)", "warm(blue)"]
     assert result.predicate(("warm", 1)).role == ir.BACKGROUND
 
@@ -174,6 +175,27 @@ def test_a_constant_of_two_types_is_told_by_the_others() -> None:
 
 def test_a_program_may_define_library_names() -> None:
     assert clauses(":- target(member(obj1)). member(O) :- color(O, red).") == ["member(O) :- color(O,red)."]
+
+
+def test_a_declared_query_is_a_predicate() -> None:
+    result = program(":- pred(query(color)). :- target(kp(img)). query(red). kp(X) :- in(O, X), color(O, C), query(C).")
+    assert [str(fact) for fact in result.facts] == ["query(red)"]
+
+
+@pytest.mark.parametrize(("directive", "message"), [
+    (":- ensure_loaded('x.pl').", "ensure_loaded reads libraries only"),
+    (":- include('x.pl').", "include must be a directive of its own, in a file"),
+])
+def test_directives_that_need_files(directive: str, message: str) -> None:
+    assert messages(f"{directive} :- target(kp(img)). kp(X) :- in(_, X).") == [message]
+
+
+def test_a_large_program() -> None:
+    rules = "".join(f"p{i}(X) :- p{i + 1}(X), color(X, red) ; near(X, _), size(X, S), S > {i}.\n" for i in range(500))
+    facts = "".join(f"pair(obj{i}, obj{i + 1}).\n" for i in range(1, 2000))
+    text = f"{rules}{facts} p500(X) :- pair(X, _). near(X, Y) :- pair(X, Y). :- target(p0(obj1))."
+    result = program(text, object=5000)
+    assert len(result.clauses) == 1002 and len(result.facts) == 1999
 
 
 def test_all_errors_at_once() -> None:

@@ -1,8 +1,8 @@
-"""The backward kernel: each tile runs forward again, keeping V of every step, and then in reverse.
+"""The backward kernel: the steps in reverse, each recomputed from the V it started with.
 
-Nothing is kept between the two passes, and no two tiles write to the same place, so the gradients
-have the same bits in every run. Where Z exceeds 1 its gradient goes to the first largest value, in
-atom order; values within rounding of each other count as equal, as they are in exact arithmetic.
+No two tiles write to the same place, so gradients have the same bits in every run. Where Z exceeds 1
+its gradient goes to the largest value: the first in atom order, values within rounding of each other
+counting as equal, as they are in exact arithmetic.
 """
 
 from __future__ import annotations
@@ -10,308 +10,318 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.forward import is_bounded, load_tile, padded_lanes, rest_rows
+from nsfrc.engines.cpu.forward import is_bounded, new_scratch, padded_lanes
 from nsfrc.engines.cpu.maths import FAST, LOWEST, exp2, power, share_of_first
-from nsfrc.engines.cpu.step import ONE, ZERO, derive, mix_head, new_scratch, step
+from nsfrc.engines.cpu.step import (
+    ONE,
+    ZERO,
+    combine_hard,
+    combine_soft,
+    fill,
+    mix_head,
+    multiply_nodes,
+    normalise_clauses,
+    normalise_rows,
+    powers_of_constants,
+    sum_pairs,
+)
+from nsfrc.engines.cpu.tables import unpack
 
 TIE = np.float32(1.0 - 5e-7)
 
 
 @njit(fastmath=FAST, nogil=True)
-def _share_with_batch(g_z, whole_batch):
-    """A maximum over the whole batch collects every example's gradient in every lane."""
+def _open(z, g_z, unclaimed, whole_batch):
+    """Before Z's gradient is given: every lane's still to be claimed; one maximum of a batch has all of it."""
+    total = ZERO
+    for i in range(len(z)):
+        total += g_z[i]
+        unclaimed[i] = z[i] > ONE
     if whole_batch:
-        total = ZERO
-        for i in range(len(g_z)):
-            total += g_z[i]
-        g_z[:] = total
+        fill(g_z, total)
 
 
 @njit(fastmath=FAST, nogil=True)
-def _give(values, g, z, g_z, whole_batch, open_lanes):
-    """Add Z's gradient to g in lanes where `values` (already divided by Z) is the first to reach 1."""
+def _claim(values, g, g_z, unclaimed, whole_batch):
+    """Give Z's gradient to g in lanes where `values`, divided by Z, are the first to reach 1."""
     for i in range(len(values)):
-        if open_lanes[i] and z[i] > ONE and values[i] >= TIE:
+        if unclaimed[i] and values[i] >= TIE:
             g[i] += g_z[i]
-            open_lanes[i] = False
             if whole_batch:
-                open_lanes[:] = False
+                fill(unclaimed, False)
+            unclaimed[i] = False
 
 
 @njit(fastmath=FAST, nogil=True)
-def _through_values(tables, before, before_rest, X, rest, gX, g_rest, order, k, whole_batch, scratch, g_derived):
-    """From the gradient of V' to those of V (in place) and of R. X, rest hold V'."""
-    lanes = X.shape[1]
-    z, g_z, open_lanes = scratch.value_z, np.zeros(lanes, np.float32), np.ones(lanes, np.bool_)
-    for slot in range(tables.active):
-        for i in range(lanes):
-            gX[slot, i] /= z[i]
-            g_z[i] -= gX[slot, i] * X[slot, i]
-    for slot in range(rest.shape[0]):
-        for i in range(lanes):
-            g_rest[slot, i] /= z[i]
-            g_z[i] -= g_rest[slot, i] * rest[slot, i]
-    _share_with_batch(g_z, whole_batch)
+def _undivide(values, g, z, g_z):
+    """From the gradient of values/Z to that of values, in place; adds Z's to g_z. `values` are divided."""
+    for row in range(values.shape[0]):
+        for i in range(len(z)):
+            g[row, i] /= z[i]
+            g_z[i] -= g[row, i] * values[row, i]
+
+
+@njit(fastmath=FAST, nogil=True)
+def _through_values(head_of, order, k, whole_batch, before, after, z, derived, g, g_derived, g_z, unclaimed):
+    """From the gradient of V' to those of V (in place) and of R. V: active slots, then rest."""
+    active, last, lanes = len(head_of), derived.shape[0] - 1, len(z)
+    fill(g_z, ZERO)
+    _undivide(after, g, z, g_z)
+    _open(z, g_z, unclaimed, whole_batch)
     for j in range(len(order)):
-        slot = order[j]
-        if slot < tables.active:
-            _give(X[slot], gX[slot], z, g_z, whole_batch, open_lanes)
-        elif slot - tables.active < rest.shape[0]:
-            _give(rest[slot - tables.active], g_rest[slot - tables.active], z, g_z, whole_batch, open_lanes)
-    g_derived[:] = ZERO
-    for slot in range(tables.active):
-        head = tables.head_of[slot]
-        r, g_r = scratch.derived[head], g_derived[head]
+        if order[j] < after.shape[0]:
+            _claim(after[order[j]], g[order[j]], g_z, unclaimed, whole_batch)
+    for h in range(last + 1):
+        fill(g_derived[h], ZERO)
+    for slot in range(before.shape[0]):
+        head = head_of[slot] if slot < active else last
         for i in range(lanes):
-            mine = share_of_first(before[slot, i], r[i], k)
-            g_r[i] += gX[slot, i] * (ONE - mine)
-            gX[slot, i] *= mine
-    r, g_r = scratch.derived[-1], g_derived[-1]
-    for slot in range(rest.shape[0]):
-        for i in range(lanes):
-            mine = share_of_first(before_rest[slot, i], r[i], k)
-            g_r[i] += g_rest[slot, i] * (ONE - mine)
-            g_rest[slot, i] *= mine
+            mine = share_of_first(before[slot, i], derived[head, i], k)
+            g_derived[head, i] += g[slot, i] * (ONE - mine)
+            g[slot, i] *= mine
 
 
 @njit(fastmath=FAST, nogil=True)
-def _through_derived_z(scratch, g_derived, whole_batch):
-    """From the gradient of normalised R to that of R, in place. Atoms without clauses come first."""
-    z, derived = scratch.derived_z, scratch.derived
-    lanes, heads = len(z), derived.shape[0] - 1
-    g_z, open_lanes = np.zeros(lanes, np.float32), np.ones(lanes, np.bool_)
-    for h in range(heads + 1):
-        for i in range(lanes):
-            g_derived[h, i] /= z[i]
-            g_z[i] -= g_derived[h, i] * derived[h, i]
-    _share_with_batch(g_z, whole_batch)
-    _give(derived[heads], g_derived[heads], z, g_z, whole_batch, open_lanes)
-    for h in range(heads):
-        _give(derived[h], g_derived[h], z, g_z, whole_batch, open_lanes)
+def _through_derived_z(derived, z, g_derived, whole_batch, g_z, unclaimed):
+    """From the gradient of normalised R to that of R, in place. Atoms that head nothing come first."""
+    last = derived.shape[0] - 1
+    fill(g_z, ZERO)
+    _undivide(derived, g_derived, z, g_z)
+    _open(z, g_z, unclaimed, whole_batch)
+    _claim(derived[last], g_derived[last], g_z, unclaimed, whole_batch)
+    for h in range(last):
+        _claim(derived[h], g_derived[h], g_z, unclaimed, whole_batch)
 
 
 @njit(fastmath=FAST, nogil=True)
-def _through_hard(tables, k, scratch, shares, g_derived, g_pairs, g_absent):
-    """From the gradient of R to those of C, every clause chosen once. `derived` is normalised, so undo it."""
-    lanes, heads = len(scratch.bottom), len(tables.heads)
-    z = scratch.derived_z
-    absent_total = g_derived[heads].copy()
-    for h in range(heads):
-        for i in range(lanes):
-            absent_total[i] += g_derived[h, i] * exp2(
-                max((scratch.derived[heads, i] - scratch.derived[h, i]) * z[i] * k, LOWEST))
+def _through_hard(head_start, head_pairs, pair_clause, k, pairs, derived, z, shares, g_derived, g_pairs, g_absent):
+    """From the gradient of R to those of C, every clause chosen once. `derived` has been divided by z."""
+    heads, lanes = len(head_start) - 1, len(z)
     for c in range(g_absent.shape[0]):
         for i in range(lanes):
-            g_absent[c, i] = absent_total[i]
+            g_absent[c, i] = g_derived[heads, i]
     for h in range(heads):
-        for j in range(tables.head_start[h], tables.head_start[h + 1]):
-            pair = tables.head_pairs[j]
-            c = tables.pair_clause[pair]
+        for i in range(lanes):
+            kept = g_derived[h, i] * exp2(max((derived[heads, i] - derived[h, i]) * z[i] * k, LOWEST))
+            for c in range(g_absent.shape[0]):
+                g_absent[c, i] += kept
+            for j in range(head_start[h], head_start[h + 1]):
+                g_absent[pair_clause[head_pairs[j]], i] -= kept
+        for j in range(head_start[h], head_start[h + 1]):
+            pair = head_pairs[j]
             for i in range(lanes):
-                r = scratch.derived[h, i] * z[i]
-                weight = g_derived[h, i] * exp2(max((scratch.derived[heads, i] * z[i] - r) * k, LOWEST))
-                g_absent[c, i] -= weight
-                g_pairs[pair, i] = g_derived[h, i] * exp2(max((scratch.pairs[pair, i] - r) * k, LOWEST))
+                g_pairs[pair, i] = g_derived[h, i] * exp2(max((pairs[pair, i] - derived[h, i] * z[i]) * k, LOWEST))
     for c in range(g_absent.shape[0]):
         for i in range(lanes):
             g_absent[c, i] *= shares[c, i]
 
 
 @njit(fastmath=FAST, nogil=True)
-def _through_soft(tables, k, weights, scratch, mixed, g_derived, g_pairs, g_absent, g_weights, used):
+def _through_soft(
+    head_start, head_pairs, pair_clause, k, weights, pairs, absent, derived, z, mixed,
+    g_derived, g_pairs, g_absent, g_weights, used,
+):
     """From the gradient of R to those of C and of the weights; `used` lanes count for the weights."""
-    lanes, heads = mixed.shape[1], len(tables.heads)
-    z = scratch.derived_z
-    h_values, g_mixed, g_h = np.empty_like(mixed), np.zeros_like(mixed), np.empty(lanes, np.float32)
-    g_pairs[:] = ZERO
-    g_absent[:] = ZERO
-    for h in range(heads + 1):
-        mix_head(tables, h, weights, scratch, mixed, h_values)
-        for m in range(weights.shape[0]):
-            for i in range(lanes):
-                g_h[i] = g_derived[h, i] * exp2(max((h_values[m, i] - scratch.derived[h, i] * z[i]) * k, LOWEST))
-                g_mixed[m, i] += g_h[i]
-            if h < heads:
-                for j in range(tables.head_start[h], tables.head_start[h + 1]):
-                    pair = tables.head_pairs[j]
-                    c = tables.pair_clause[pair]
-                    total = 0.0
-                    for i in range(lanes):
-                        g_pairs[pair, i] += g_h[i] * weights[m, c]
-                        g_absent[c, i] -= g_h[i] * weights[m, c]
-                    for i in range(used):
-                        total += g_h[i] * (scratch.pairs[pair, i] - scratch.absent[c, i])
-                    g_weights[m, c] += total
+    heads, lanes = len(head_start) - 1, len(z)
+    value, g_mixed = np.empty(lanes, np.float32), np.empty((weights.shape[0], lanes), np.float32)
+    for pair in range(g_pairs.shape[0]):
+        fill(g_pairs[pair], ZERO)
+    for c in range(g_absent.shape[0]):
+        fill(g_absent[c], ZERO)
     for m in range(weights.shape[0]):
+        fill(g_mixed[m], ZERO)
+        for h in range(heads + 1):
+            mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
+            for i in range(lanes):
+                value[i] = g_derived[h, i] * exp2(max((value[i] - derived[h, i] * z[i]) * k, LOWEST))
+                g_mixed[m, i] += value[i]
+            for j in range(head_start[h] if h < heads else 0, head_start[h + 1] if h < heads else 0):
+                pair, c = head_pairs[j], pair_clause[head_pairs[j]]
+                for i in range(lanes):
+                    g_pairs[pair, i] += value[i] * weights[m, c]
+                    g_absent[c, i] -= value[i] * weights[m, c]
+                for i in range(used):
+                    g_weights[m, c] += value[i] * (pairs[pair, i] - absent[c, i])
         for c in range(weights.shape[1]):
-            total = 0.0
             for i in range(lanes):
                 g_absent[c, i] += g_mixed[m, i] * weights[m, c]
             for i in range(used):
-                total += g_mixed[m, i] * scratch.absent[c, i]
-            g_weights[m, c] += total
+                g_weights[m, c] += g_mixed[m, i] * absent[c, i]
 
 
 @njit(fastmath=FAST, nogil=True)
-def _through_clause_z(tables, scratch, g_pairs, g_absent, whole_batch, g_bottom):
+def _through_clause_z(clause_start, whole_batch, pairs, absent, clause_z, g_pairs, g_absent, g_bottom, g_z, unclaimed):
     """From the gradient of normalised C to that of C, in place; collects that of false^L."""
-    lanes = len(g_bottom)
     for c in range(g_absent.shape[0]):
-        z = scratch.clause_z[c]
-        g_z, open_lanes = np.zeros(lanes, np.float32), np.ones(lanes, np.bool_)
-        for i in range(lanes):
-            g_absent[c, i] /= z[i]
-            g_z[i] -= g_absent[c, i] * scratch.absent[c, i]
-        for pair in range(tables.clause_start[c], tables.clause_start[c + 1]):
-            for i in range(lanes):
-                g_pairs[pair, i] /= z[i]
-                g_z[i] -= g_pairs[pair, i] * scratch.pairs[pair, i]
-        _share_with_batch(g_z, whole_batch)
-        _give(scratch.absent[c], g_absent[c], z, g_z, whole_batch, open_lanes)
-        for pair in range(tables.clause_start[c], tables.clause_start[c + 1]):
-            _give(scratch.pairs[pair], g_pairs[pair], z, g_z, whole_batch, open_lanes)
-        for i in range(lanes):
+        first, last, z = clause_start[c], clause_start[c + 1], clause_z[c]
+        fill(g_z, ZERO)
+        _undivide(absent[c : c + 1], g_absent[c : c + 1], z, g_z)
+        _undivide(pairs[first:last], g_pairs[first:last], z, g_z)
+        _open(z, g_z, unclaimed, whole_batch)
+        _claim(absent[c], g_absent[c], g_z, unclaimed, whole_batch)
+        for pair in range(first, last):
+            _claim(pairs[pair], g_pairs[pair], g_z, unclaimed, whole_batch)
+        for i in range(len(z)):
             g_bottom[i] += g_absent[c, i]
 
 
 @njit(fastmath=FAST, nogil=True)
-def _through_rows(tables, X, k, scratch, g_pairs, gX, g_power, g_bottom):
-    """From the gradient of each pair's sum to those of its rows' factors, powers of true and padding."""
-    lanes = X.shape[1]
-    g = np.empty(lanes, np.float32)
-    for pair in range(len(tables.pair_clause)):
-        offset, padding = scratch.offset[pair], tables.pair_padding[pair]
-        for i in range(lanes):
-            g[i] = g_pairs[pair, i] / scratch.total[pair, i]
-            g_bottom[i] += g[i] * padding * exp2(max(scratch.bottom[i] * k - offset[i], LOWEST))
-        for run in range(tables.pair_start[pair], tables.pair_start[pair + 1]):
-            p = tables.run_power[run]
-            scale, g_scale = scratch.scale[p], g_power[p]
-            for row in range(tables.run_start[run], tables.run_start[run + 1]):
-                left, right = tables.row_left[row], tables.row_right[row]
-                a, b, times = X[left], X[right], tables.row_times[row]
-                ga, gb = gX[left], gX[right]
-                for i in range(lanes):
-                    product = a[i] * b[i]
-                    gx = g[i] * times * exp2(max(product * scale[i] - offset[i], LOWEST))
-                    g_scale[i] += gx * product
-                    gx *= scale[i] / k
-                    ga[i] += gx * b[i]
-                    gb[i] += gx * a[i]
-
-
-@njit(fastmath=FAST, nogil=True)
-def _through_nodes(tables, X, gX):
-    first = tables.active + 1
-    for node in range(len(tables.node_left) - 1, -1, -1):
-        left, right, g = tables.node_left[node], tables.node_right[node], gX[first + node]
-        a, b, ga, gb = X[left], X[right], gX[left], gX[right]
-        for i in range(X.shape[1]):
-            ga[i] += g[i] * b[i]
-            gb[i] += g[i] * a[i]
-
-
-@njit(fastmath=FAST, nogil=True)
-def _through_constants(tables, X, gX, g_power, g_bottom):
-    for p in range(len(tables.powers)):
-        n = tables.powers[p]
-        if n > 0:
-            for i in range(X.shape[1]):
-                gX[tables.true, i] += g_power[p, i] * np.float32(n) * power(X[tables.true, i], n - 1)
-    for i in range(X.shape[1]):
-        gX[tables.false, i] += g_bottom[i] * np.float32(tables.L) * power(X[tables.false, i], tables.L - 1)
-
-
-@njit(fastmath=FAST, nogil=True)
-def _step_back(
-    tables, X, rest, before, before_rest, gX, g_rest, weights, hard, g_weights, constants, bounded, whole_batch,
-    scratch, mixed, order, used,
+def _through_rows(
+    row_left, row_right, row_times, run_start, run_power, pair_start, pair_padding, k, unit,
+    X, scale, bottom, offset, total, g_pairs, gX, g_power, g_bottom,
 ):
-    """Gradients of one step, in place on gX and g_rest. X, rest: V after it, on return V before it."""
-    k, lanes = constants.k, X.shape[1]
-    g_derived = np.empty_like(scratch.derived)
-    g_pairs, g_absent = np.empty_like(scratch.pairs), np.empty_like(scratch.absent)
-    g_power, g_bottom = np.zeros_like(scratch.scale), np.zeros(lanes, np.float32)
-    after, after_rest = X[: tables.active].copy(), rest.copy()
-    X[: tables.active] = before
-    derive(tables, X, weights, hard, constants, bounded, whole_batch, scratch, mixed)
-    _through_values(tables, before, before_rest, after, after_rest, gX, g_rest, order, k, whole_batch,
-                    scratch, g_derived)
-    _through_derived_z(scratch, g_derived, whole_batch)
-    if hard:
-        _through_hard(tables, k, scratch, mixed, g_derived, g_pairs, g_absent)
-    else:
-        _through_soft(tables, k, weights, scratch, mixed, g_derived, g_pairs, g_absent, g_weights, used)
-    _through_clause_z(tables, scratch, g_pairs, g_absent, whole_batch, g_bottom)
-    gX[tables.active:] = ZERO
-    _through_rows(tables, X, k, scratch, g_pairs, gX, g_power, g_bottom)
-    _through_nodes(tables, X, gX)
-    _through_constants(tables, X, gX, g_power, g_bottom)
-    rest[:] = before_rest
+    """From the gradient of each pair's C to those of its rows' factors, powers of true and padding."""
+    lanes = X.shape[1]
+    for pair in range(len(pair_padding)):
+        g, shift = g_pairs[pair], offset[pair]
+        for i in range(lanes):
+            g[i] /= total[pair, i]
+            g_bottom[i] += g[i] * pair_padding[pair] * exp2(max(bottom[0, i] * k - shift[i], LOWEST))
+        for run in range(pair_start[pair], pair_start[pair + 1]):
+            p = run_power[run]
+            for row in range(run_start[run], run_start[run + 1]):
+                left, right, times = row_left[row], row_right[row], row_times[row]
+                for i in range(lanes):
+                    a, b = X[left, i], X[right, i]
+                    gx = g[i] * times * exp2(max(a * b * scale[p, i] - shift[i], LOWEST))
+                    g_power[p, i] += gx * a * b
+                    gx *= scale[p, i] * unit
+                    gX[left, i] += gx * b
+                    gX[right, i] += gx * a
 
 
 @njit(fastmath=FAST, nogil=True)
-def _load_gradient(tables, g_out, first, last, outputs, gX, g_rest):
-    gX[:] = ZERO
-    g_rest[:] = ZERO
+def _through_nodes(node_left, node_right, first, X, gX):
+    for node in range(len(node_left) - 1, -1, -1):
+        left, right = node_left[node], node_right[node]
+        for i in range(X.shape[1]):
+            g, a, b = gX[first + node, i], X[left, i], X[right, i]
+            gX[left, i] += g * b
+            gX[right, i] += g * a
+
+
+@njit(fastmath=FAST, nogil=True)
+def _through_constants(powers, true, false, length, X, gX, g_power, g_bottom):
+    for p in range(len(powers)):
+        n = powers[p]
+        for i in range(X.shape[1] if n > 0 else 0):
+            gX[true, i] += g_power[p, i] * np.float32(n) * power(X[true, i], n - 1)
+    for i in range(X.shape[1]):
+        gX[false, i] += g_bottom[i] * np.float32(length) * power(X[false, i], length - 1)
+
+
+@njit(fastmath=FAST, nogil=True)
+def _load(past, first, last, out):
+    """Lanes first … last of past [slots, B]; spare lanes repeat the last one."""
+    for slot in range(out.shape[0]):
+        for i in range(out.shape[1]):
+            out[slot, i] = past[slot, min(first + i, last - 1)]
+
+
+@njit(fastmath=FAST, nogil=True)
+def _load_gradient(slot_of, g_out, first, last, outputs, g):
+    for slot in range(g.shape[0]):
+        fill(g[slot], ZERO)
     for i in range(last - first):
         for j in range(len(outputs)):
-            slot = tables.slot_of[outputs[j]]
-            if slot < tables.active:
-                gX[slot, i] += g_out[first + i, j]
-            else:
-                g_rest[slot - tables.active, i] += g_out[first + i, j]
+            g[slot_of[outputs[j]], i] += g_out[first + i, j]
 
 
 @njit(fastmath=FAST, nogil=True)
-def _store_gradient(tables, V0, gX, g_rest, first, last, targets_only, g_V0):
-    for i in range(last - first):
-        row, values = g_V0[first + i], V0[first + i]
-        for slot in range(tables.active):
-            row[tables.members[slot]] = gX[slot, i]
-        if targets_only and g_rest.shape[0]:
-            largest = tables.members[tables.active]
-            for slot in range(tables.active, tables.slots):
-                if values[tables.members[slot]] > values[largest]:
-                    largest = tables.members[slot]
-            row[largest] = g_rest[0, i]
-        elif not targets_only:
-            for slot in range(tables.active, tables.slots):
-                row[tables.members[slot]] = g_rest[slot - tables.active, i]
+def _store_gradient(members, constant, active, V0, g, first, last, targets_only, neural_only, g_V0):
+    """Write each slot's gradient to its first atom; the row that carries a maximum to the largest atom."""
+    for i in range(first, last):
+        largest = members[active] if len(members) > active else 0
+        for slot in range(len(members)):
+            atom = members[slot]
+            if slot >= active and targets_only:
+                if V0[i, atom] > V0[i, largest]:
+                    largest = atom
+            elif not neural_only or not constant[atom] >= ZERO:
+                g_V0[i, atom] = g[slot, i - first]
+        if targets_only and len(members) > active and not (neural_only and constant[largest] >= ZERO):
+            g_V0[i, largest] = g[active, i - first]
 
 
 @njit(fastmath=FAST, nogil=True, cache=True)
 def backward(
-    tables, V0, first, last, tile, weights, hard, constants, steps, whole_batch, outputs, targets_only, order,
-    g_out, g_V0, g_weights,
+    indices, floats, layout, base, V0, first, last, tile, weights, hard, steps, whole_batch, outputs, targets_only,
+    neural_only, past, past_z, g_out, g_V0, g_weights,
 ):
     """Gradients of examples first … last: writes g_V0 [B, G], adds to g_weights [M, C] (float64).
 
-    order: slots in atom order, for ties of Z. g_out: gradient of the outputs, [B, len(outputs)].
+    The first arguments are those of `forward`, past and past_z as it left them.
+    g_out: gradient of the outputs, [B, len(outputs)].
     """
+    tables = unpack(indices, floats, layout)
+    gamma, k, unit = base[0], base[1], base[2]
+    active, kept = len(tables.head_of), past.shape[1]
     done = first
     while done < last:
         end = min(done + tile, last)
         lanes = padded_lanes(end - done, whole_batch)
-        X = np.empty((tables.active + 1 + len(tables.node_left), lanes), np.float32)
-        rest = np.empty((rest_rows(tables, targets_only), lanes), np.float32)
-        scratch = new_scratch(tables, weights.shape[1], lanes)
-        mixed = np.empty((weights.shape[0], lanes), np.float32)
-        load_tile(tables, V0, done, end, X, rest, targets_only)
-        bounded = is_bounded(X, rest, tables.active, constants.k)
-        past = np.empty((steps, tables.active, lanes), np.float32)
-        past_rest = np.empty((steps, rest.shape[0], lanes), np.float32)
-        past_z = np.empty((steps, lanes), np.float32)
-        for t in range(steps):
-            past[t] = X[: tables.active]
-            past_rest[t] = rest
-            step(tables, X, rest, weights, hard, constants, bounded, whole_batch, scratch, mixed)
-            past_z[t] = scratch.value_z
-        gX, g_rest = np.empty_like(X), np.empty_like(rest)
-        _load_gradient(tables, g_out, done, end, outputs, gX, g_rest)
+        X = np.empty((active + 1 + len(tables.node_left), lanes), np.float32)
+        gX = np.empty((active + 1 + len(tables.node_left), lanes), np.float32)
+        before, after = np.empty((kept, lanes), np.float32), np.empty((kept, lanes), np.float32)
+        g = np.empty((kept, lanes), np.float32)
+        g_z, g_bottom, unclaimed = np.empty(lanes, np.float32), np.empty(lanes, np.float32), np.empty(lanes, np.bool_)
+        s = new_scratch(len(tables.powers), len(tables.pair_clause), weights.shape[1], len(tables.heads),
+                        weights.shape[0], len(tables.row_times), lanes)
+        g_power, g_pairs = np.empty(s.scale.shape, np.float32), np.empty(s.pairs.shape, np.float32)
+        g_absent, g_derived = np.empty(s.absent.shape, np.float32), np.empty(s.derived.shape, np.float32)
+        _load(past[0], done, end, before)
+        bounded = is_bounded(before, kept, before[:0], k)
+        _load_gradient(tables.slot_of, g_out, done, end, outputs, g)
         for t in range(steps - 1, -1, -1):
-            scratch.value_z[:] = past_z[t]
-            _step_back(tables, X, rest, past[t], past_rest[t], gX, g_rest, weights, hard, g_weights, constants,
-                       bounded, whole_batch, scratch, mixed, order, end - done)
-        _store_gradient(tables, V0, gX, g_rest, done, end, targets_only, g_V0)
+            _load(past[t], done, end, before)
+            _load(past[t + 1], done, end, after)
+            _load(past_z[t : t + 1], done, end, s.z[1:2])
+            for slot in range(active):
+                for i in range(lanes):
+                    X[slot, i] = before[slot, i]
+            fill(X[active], ONE)
+            multiply_nodes(tables.node_left, tables.node_right, active + 1, X)
+            powers_of_constants(tables.powers, tables.true, tables.false, tables.L, k, X, s.scale, s.bottom)
+            sum_pairs(
+                tables.row_left, tables.row_right, tables.row_times, tables.run_start, tables.run_power,
+                tables.pair_start, tables.pair_padding, k, unit, bounded,
+                X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer,
+            )
+            normalise_clauses(tables.clause_start, tables.log_s * gamma, whole_batch, s.bottom, s.pairs,
+                              s.absent, s.clause_z)
+            if hard:
+                combine_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
+                             s.pairs, s.absent, s.derived, s.mixed, s.buffer)
+            else:
+                combine_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
+                             weights, s.pairs, s.absent, s.derived, s.mixed, s.buffer)
+            normalise_rows(s.derived, s.z[0], whole_batch)
+
+            _through_values(tables.head_of, tables.order, k, whole_batch, before, after, s.z[1], s.derived,
+                            g, g_derived, g_z, unclaimed)
+            _through_derived_z(s.derived, s.z[0], g_derived, whole_batch, g_z, unclaimed)
+            if hard:
+                _through_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, s.pairs, s.derived, s.z[0],
+                              s.mixed, g_derived, g_pairs, g_absent)
+            else:
+                _through_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, weights, s.pairs, s.absent,
+                              s.derived, s.z[0], s.mixed, g_derived, g_pairs, g_absent, g_weights, end - done)
+            fill(g_bottom, ZERO)
+            _through_clause_z(tables.clause_start, whole_batch, s.pairs, s.absent, s.clause_z, g_pairs, g_absent,
+                              g_bottom, g_z, unclaimed)
+            for row in range(gX.shape[0]):
+                fill(gX[row], ZERO)
+            for p in range(g_power.shape[0]):
+                fill(g_power[p], ZERO)
+            _through_rows(
+                tables.row_left, tables.row_right, tables.row_times, tables.run_start, tables.run_power,
+                tables.pair_start, tables.pair_padding, k, unit,
+                X, s.scale, s.bottom, s.offset, s.total, g_pairs, gX, g_power, g_bottom,
+            )
+            _through_nodes(tables.node_left, tables.node_right, active + 1, X, gX)
+            _through_constants(tables.powers, tables.true, tables.false, tables.L, X, gX, g_power, g_bottom)
+            for slot in range(active):
+                for i in range(lanes):
+                    g[slot, i] += gX[slot, i]
+        _store_gradient(tables.members, tables.constant, active, V0, g, done, end, targets_only, neural_only, g_V0)
         done = end

@@ -8,11 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
+from torch.autograd.function import once_differentiable
 
 from nsfrc.engines import Run
 from nsfrc.engines.cpu.backward import backward
 from nsfrc.engines.cpu.forward import forward
-from nsfrc.engines.cpu.tables import Tables, constants_of, tables_of
+from nsfrc.engines.cpu.tables import base_two, pack
 from nsfrc.plan import Plan
 
 if TYPE_CHECKING:
@@ -34,7 +35,11 @@ class CpuEngine:
         self._prepared: dict[bool, Prepared] = {}
 
     def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
-        return _Reason.apply(V0, weights, self._choose(V0, run), run)
+        prepared = self._choose(V0, run)
+        if torch.is_grad_enabled() and (V0.requires_grad or (weights is not None and weights.requires_grad)):
+            return _Reason.apply(V0, weights, prepared, run)
+        out = Call(prepared, run, _floats(V0), weights, keep=False).forward()
+        return torch.from_numpy(out).to(V0.dtype)
 
     def _choose(self, V0: torch.Tensor, run: Run) -> Prepared:
         """The plan with merged slots where it is exact, else the one with a slot for every atom.
@@ -58,11 +63,11 @@ class Prepared:
 
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
-        self.tables: Tables = tables_of(plan)
-        self.order = np.argsort(plan.members, kind="stable").astype(np.uint32)
-        self.fixed = np.flatnonzero(~np.isnan(plan.constant))
-        self._fixed_index = torch.from_numpy(self.fixed)
-        self._fixed_value = torch.from_numpy(plan.constant[self.fixed])
+        self.packed = pack(plan)
+        fixed = np.flatnonzero(~np.isnan(plan.constant))
+        self._fixed_index = torch.from_numpy(fixed)
+        self._fixed_value = torch.from_numpy(plan.constant[fixed])
+        self.one_hot = np.eye(plan.C, dtype=np.float32)  # stands in for the weights when they are hard
         self.outputs = {
             "all": np.arange(plan.G, dtype=np.uint32),
             "targets": plan.targets.astype(np.uint32),
@@ -83,45 +88,49 @@ class Prepared:
 
 
 class _Reason(torch.autograd.Function):
-    """V_T of V0 [B, G] and weights [M, C]; the backward pass recomputes what it needs."""
+    """V_T of V0 [B, G] and weights [M, C]; V of every step is kept for the backward pass, nothing else."""
 
     @staticmethod
     def forward(
         ctx: Any, V0: torch.Tensor, weights: torch.Tensor | None, prepared: Prepared, run: Run
     ) -> torch.Tensor:
-        values = _floats(V0)
-        if run.inputs == "neural":
-            values = values.copy()
-            values[:, prepared.fixed] = prepared.plan.constant[prepared.fixed]
-        call = _Call(prepared, run, values, weights)
+        call = Call(prepared, run, _floats(V0), weights, keep=True)
         ctx.call, ctx.dtype = call, V0.dtype
         ctx.weights_dtype = None if weights is None else weights.dtype
         return torch.from_numpy(call.forward()).to(V0.dtype)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx: Any, g_out: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         g_V0, g_weights = ctx.call.backward(_floats(g_out))
         g_W = None if ctx.weights_dtype is None else torch.from_numpy(g_weights).to(ctx.weights_dtype)
         return torch.from_numpy(g_V0).to(ctx.dtype), g_W, None, None
 
 
-class _Call:
-    """One batch: the kernels' arguments, and how the batch is split."""
+class Call:
+    """One batch: the kernels' arguments, how the batch is split, and V of every step if it is to be kept."""
 
-    def __init__(self, prepared: Prepared, run: Run, V0: np.ndarray, weights: torch.Tensor | None) -> None:
+    def __init__(
+        self, prepared: Prepared, run: Run, V0: np.ndarray, weights: torch.Tensor | None, keep: bool
+    ) -> None:
         self.prepared, self.run, self.V0 = prepared, run, V0
         self.hard = weights is None
-        C = prepared.plan.C
-        self.weights = np.empty((C, C), np.float32) if weights is None else _floats(weights)
+        plan = prepared.plan
+        self.weights = prepared.one_hot if weights is None else _floats(weights)
         self.outputs = prepared.outputs[run.outputs]
         self.parts = prepared.parts(len(V0), run)
+        passive = plan.slots - plan.active
+        slots = plan.active + (min(passive, 1) if run.outputs == "targets" else passive)
+        self.past = np.empty((run.steps + 1, slots if keep else 0, len(V0)), np.float32)
+        self.past_z = np.empty((run.steps if keep else 0, len(V0)), np.float32)
 
     def _arguments(self, first: int, last: int) -> tuple[Any, ...]:
         run = self.run
-        tile = last - first if run.normalise == "batch" else TILE
+        whole_batch = run.normalise == "batch"
         return (
-            self.prepared.tables, self.V0, first, last, max(tile, 1), self.weights, self.hard, constants_of(run.gamma),
-            run.steps, run.normalise == "batch", self.outputs, run.outputs == "targets",
+            *self.prepared.packed, base_two(run.gamma), self.V0, first, last, last - first if whole_batch else TILE,
+            self.weights, self.hard, run.steps, whole_batch, self.outputs, run.outputs == "targets",
+            run.inputs == "neural", self.past, self.past_z,
         )
 
     def forward(self) -> np.ndarray:
@@ -133,11 +142,9 @@ class _Call:
         g_V0 = np.zeros_like(self.V0)
         g_weights = np.zeros((len(self.parts), *self.weights.shape))
         _in_threads([
-            lambda f=f, n=n, i=i: backward(*self._arguments(f, n), self.prepared.order, g_out, g_V0, g_weights[i])
+            lambda f=f, n=n, i=i: backward(*self._arguments(f, n), g_out, g_V0, g_weights[i])
             for i, (f, n) in enumerate(self.parts)
         ])
-        if self.run.inputs == "neural":
-            g_V0[:, self.prepared.fixed] = 0
         return g_V0, g_weights.sum(axis=0)
 
 

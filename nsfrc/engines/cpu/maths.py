@@ -12,7 +12,7 @@ from numba import njit, types
 from numba.extending import intrinsic
 
 # No `reassoc`: exp2 rounds by adding and subtracting a large number, which that flag would cancel.
-FAST = {"contract", "nnan", "ninf", "nsz"}
+FAST = {"contract", "ninf", "nsz"}
 
 LOWEST = np.float32(-126.0)  # 2^-126 is the smallest normal float32
 _ROUNDER = np.float32(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits

@@ -1,9 +1,10 @@
-"""One step of reasoning on a tile of examples, phase by phase.
+"""The phases of one step of reasoning on a tile of examples.
 
 Arrays are [things, lanes]: a lane is an example. `X` holds the active slots, a row of ones, and the
-nodes. `rest` holds the passive slots, or one row that carries the largest of them. Each phase writes
-the arrays it is given, so that the backward pass can use them. Soft-ors are taken with base 2:
-`k` is log2(e)/gamma and `unit` is 1/k (see `tables.Constants`).
+nodes. `rest` holds the passive slots, or one row that carries the largest of them. Every phase is
+given the tables it reads and the arrays it fills, so that the backward pass can use them again;
+`tables.Tables` and `Scratch` say what they are. Soft-ors are taken with base 2: `k` is
+log2(e)/gamma and `unit` is 1/k.
 """
 
 from __future__ import annotations
@@ -15,13 +16,10 @@ from numba import njit
 
 from nsfrc.engines.cpu.maths import FAST, LOWEST, exp2, log2, power, softor
 
-ONE = np.float32(1.0)
-ZERO = np.float32(0.0)
+ONE, HALF, ZERO = np.float32(1.0), np.float32(0.5), np.float32(0.0)
 
-# Below this many lanes a vector of rows of one example beats a vector of examples.
+# Up to this many lanes a vector of rows of one example beats a vector of examples.
 FEW_LANES = 4
-# With values in [0, 1] and 1/gamma up to this, 2^(x·k - k/2) neither overflows nor vanishes.
-BOUNDED_K = np.float32(200.0)
 
 SUM = FAST | {"reassoc"}
 
@@ -30,333 +28,261 @@ class Scratch(NamedTuple):
     """What a step computes on the way to its result."""
 
     scale: np.ndarray  # [powers, lanes]: true^power · k
-    bottom: np.ndarray  # [lanes]: false^L
+    bottom: np.ndarray  # [1, lanes]: false^L
     offset: np.ndarray  # [pairs, lanes]: exponent that the sum over rows is relative to
     total: np.ndarray  # [pairs, lanes]: that sum
-    pairs: np.ndarray  # [pairs, lanes]: C for each pair, normalised in place
+    pairs: np.ndarray  # [pairs, lanes]: C of each pair, normalised in place
     absent: np.ndarray  # [clauses, lanes]: C where the clause does not unify, normalised
     clause_z: np.ndarray  # [clauses, lanes]
-    derived: np.ndarray  # [heads + 1, lanes]: R for each head, and last for all other atoms; normalised
-    derived_z: np.ndarray  # [lanes]
-    value_z: np.ndarray  # [lanes]
+    derived: np.ndarray  # [heads + 1, lanes]: R of each head, and last of all other atoms; normalised
+    z: np.ndarray  # [2, lanes]: Z of R and Z of V
+    mixed: np.ndarray  # [M, lanes]: H of atoms that head nothing; each clause's share when hard
+    buffer: np.ndarray  # [longest run] for few lanes, and always at least [lanes]
 
 
 @njit(fastmath=FAST)
-def new_scratch(tables, clauses, lanes):
-    pairs, heads = len(tables.pair_clause), len(tables.heads)
-    return Scratch(
-        np.empty((len(tables.powers), lanes), np.float32),
-        np.empty(lanes, np.float32),
-        np.empty((pairs, lanes), np.float32),
-        np.empty((pairs, lanes), np.float32),
-        np.empty((pairs, lanes), np.float32),
-        np.empty((clauses, lanes), np.float32),
-        np.empty((clauses, lanes), np.float32),
-        np.empty((heads + 1, lanes), np.float32),
-        np.empty(lanes, np.float32),
-        np.empty(lanes, np.float32),
-    )
+def fill(row, value):
+    for i in range(len(row)):
+        row[i] = value
 
 
 @njit(fastmath=FAST, nogil=True)
-def multiply_nodes(tables, X):
-    first = tables.active + 1
-    for node in range(len(tables.node_left)):
-        a, b, out = X[tables.node_left[node]], X[tables.node_right[node]], X[first + node]
+def multiply_nodes(node_left, node_right, first, X):
+    for node in range(len(node_left)):
+        left, right = node_left[node], node_right[node]
         for i in range(X.shape[1]):
-            out[i] = a[i] * b[i]
+            X[first + node, i] = X[left, i] * X[right, i]
 
 
 @njit(fastmath=FAST, nogil=True)
-def powers_of_constants(tables, X, k, scratch):
+def powers_of_constants(powers, true, false, length, k, X, scale, bottom):
     """true^power · k for every power that occurs, and false^L."""
-    true, false = X[tables.true], X[tables.false]
-    for p in range(len(tables.powers)):
-        n, out = tables.powers[p], scratch.scale[p]
+    for p in range(len(powers)):
+        n = powers[p]
         for i in range(X.shape[1]):
-            out[i] = power(true[i], n) * k
+            scale[p, i] = power(X[true, i], n) * k
     for i in range(X.shape[1]):
-        scratch.bottom[i] = power(false[i], tables.L)
-
-
-@njit(fastmath=FAST, nogil=True)
-def _sum_rows(tables, X, first, last, scale, offset, total):
-    """total[i] += Σ times · 2^(left·right·scale - offset), lanes as vectors."""
-    for row in range(first, last):
-        a, b, times = X[tables.row_left[row]], X[tables.row_right[row]], tables.row_times[row]
-        for i in range(X.shape[1]):
-            total[i] += times * exp2(max(a[i] * b[i] * scale[i] - offset[i], LOWEST))
-
-
-@njit(fastmath=FAST, nogil=True)
-def _sum_rows_bounded(tables, X, first, last, scale, offset, total):
-    """As `_sum_rows` for exponents known to be in range."""
-    for row in range(first, last):
-        a, b, times = X[tables.row_left[row]], X[tables.row_right[row]], tables.row_times[row]
-        for i in range(X.shape[1]):
-            total[i] += times * exp2(a[i] * b[i] * scale[i] - offset[i])
-
-
-@njit(fastmath=FAST, nogil=True)
-def _sum_rows_few(tables, X, first, last, scale, offset, total, buffer):
-    """As `_sum_rows` with rows as vectors, one lane after another."""
-    for i in range(X.shape[1]):
-        lane = X[:, i]
-        terms = buffer[: last - first]
-        for row in range(len(terms)):
-            terms[row] = lane[tables.row_left[first + row]] * lane[tables.row_right[first + row]]
-        times = tables.row_times[first:last]
-        k, shift = scale[i], offset[i]
-        for row in range(len(terms)):
-            terms[row] = times[row] * exp2(max(terms[row] * k - shift, LOWEST))
-        total[i] += _total(terms)
+        bottom[0, i] = power(X[false, i], length)
 
 
 @njit(fastmath=SUM, nogil=True)
-def _total(values):
+def _sum(values, count):
     total = ZERO
-    for i in range(len(values)):
+    for i in range(count):
         total += values[i]
     return total
 
 
 @njit(fastmath=FAST, nogil=True)
-def _largest_exponent(tables, X, pair, k, scratch, offset):
-    """offset[i] = the largest exponent of the pair's rows, padding included."""
+def _sum_few(row_left, row_right, row_times, first, last, X, scale, offset, total, buffer):
+    """total[i] += Σ times · 2^(left·right·scale - offset), one lane after another, rows as vectors."""
     for i in range(X.shape[1]):
-        offset[i] = scratch.bottom[i] * k if tables.pair_padding[pair] > ZERO else np.float32(-3e38)
-    for run in range(tables.pair_start[pair], tables.pair_start[pair + 1]):
-        scale = scratch.scale[tables.run_power[run]]
-        for row in range(tables.run_start[run], tables.run_start[run + 1]):
-            a, b = X[tables.row_left[row]], X[tables.row_right[row]]
-            for i in range(X.shape[1]):
-                offset[i] = max(offset[i], a[i] * b[i] * scale[i])
+        for row in range(first, last):
+            buffer[row - first] = X[row_left[row], i] * X[row_right[row], i]
+        k, shift = scale[i], offset[i]
+        for row in range(last - first):
+            buffer[row] = row_times[first + row] * exp2(max(buffer[row] * k - shift, LOWEST))
+        total[i] += _sum(buffer, last - first)
 
 
 @njit(fastmath=FAST, nogil=True)
-def sum_pairs(tables, X, k, unit, bounded, scratch):
+def _sum_many(row_left, row_right, row_times, first, last, X, scale, offset, total, bounded):
+    """The same with lanes as vectors; `bounded` exponents need no lower limit."""
+    if bounded:
+        for row in range(first, last):
+            left, right, times = row_left[row], row_right[row], row_times[row]
+            for i in range(X.shape[1]):
+                total[i] += times * exp2(X[left, i] * X[right, i] * scale[i] - offset[i])
+    else:
+        for row in range(first, last):
+            left, right, times = row_left[row], row_right[row], row_times[row]
+            for i in range(X.shape[1]):
+                total[i] += times * exp2(max(X[left, i] * X[right, i] * scale[i] - offset[i], LOWEST))
+
+
+@njit(fastmath=FAST, nogil=True)
+def _largest_exponent(row_left, row_right, first, last, X, scale, offset):
+    for row in range(first, last):
+        left, right = row_left[row], row_right[row]
+        for i in range(X.shape[1]):
+            offset[i] = max(offset[i], X[left, i] * X[right, i] * scale[i])
+
+
+@njit(fastmath=FAST, nogil=True)
+def sum_pairs(
+    row_left, row_right, row_times, run_start, run_power, pair_start, pair_padding, k, unit, bounded,
+    X, scale, bottom, offset, total, pairs, buffer,
+):
     """C before normalisation: γ·log(Σ over rows + padding) for every pair."""
     lanes = X.shape[1]
-    buffer = np.empty(len(tables.row_times) if lanes <= FEW_LANES else 0, np.float32)
-    for pair in range(len(tables.pair_clause)):
-        offset, total = scratch.offset[pair], scratch.total[pair]
-        if bounded:
-            offset[:] = k * np.float32(0.5)
-        else:
-            _largest_exponent(tables, X, pair, k, scratch, offset)
-        padding = tables.pair_padding[pair]
+    for pair in range(len(pair_padding)):
+        padding, shift, sums = pair_padding[pair], offset[pair], total[pair]
+        first_run, last_run = pair_start[pair], pair_start[pair + 1]
+        fill(shift, k * HALF)
+        if not bounded:
+            for i in range(lanes):
+                shift[i] = bottom[0, i] * k if padding > ZERO else np.float32(-3e38)
+            for run in range(first_run, last_run):
+                _largest_exponent(row_left, row_right, run_start[run], run_start[run + 1], X,
+                                  scale[run_power[run]], shift)
         for i in range(lanes):
-            total[i] = padding * exp2(max(scratch.bottom[i] * k - offset[i], LOWEST))
-        for run in range(tables.pair_start[pair], tables.pair_start[pair + 1]):
-            scale = scratch.scale[tables.run_power[run]]
-            first, last = tables.run_start[run], tables.run_start[run + 1]
+            sums[i] = padding * exp2(max(bottom[0, i] * k - shift[i], LOWEST))
+        for run in range(first_run, last_run):
+            first, last, factor = run_start[run], run_start[run + 1], scale[run_power[run]]
             if lanes <= FEW_LANES:
-                _sum_rows_few(tables, X, first, last, scale, offset, total, buffer)
-            elif bounded:
-                _sum_rows_bounded(tables, X, first, last, scale, offset, total)
+                _sum_few(row_left, row_right, row_times, first, last, X, factor, shift, sums, buffer)
             else:
-                _sum_rows(tables, X, first, last, scale, offset, total)
-        values = scratch.pairs[pair]
+                _sum_many(row_left, row_right, row_times, first, last, X, factor, shift, sums, bounded)
         for i in range(lanes):
-            values[i] = offset[i] * unit + log2(total[i]) * unit
+            pairs[pair, i] = shift[i] * unit + log2(sums[i]) * unit
 
 
 @njit(fastmath=FAST, nogil=True)
-def _over_batch(z):
+def over_batch(z):
     """The largest of all lanes, in every lane: the published scope of Z."""
     largest = z[0]
     for i in range(len(z)):
         largest = max(largest, z[i])
-    z[:] = largest
+    fill(z, largest)
 
 
 @njit(fastmath=FAST, nogil=True)
-def normalise_clauses(tables, gamma, whole_batch, scratch):
-    """Divide each clause's C by its Z; fills `absent` and `clause_z`."""
-    lanes = len(scratch.bottom)
-    floor = gamma * np.float32(np.log(np.float32(tables.S)))
-    for c in range(scratch.absent.shape[0]):
-        absent, z = scratch.absent[c], scratch.clause_z[c]
+def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, clause_z):
+    """Divide each clause's C by its Z. floor: γ·log S."""
+    lanes = pairs.shape[1]
+    for c in range(absent.shape[0]):
+        first, last = clause_start[c], clause_start[c + 1]
         for i in range(lanes):
-            absent[i] = floor + scratch.bottom[i]
-            z[i] = max(ONE, absent[i])
-        for pair in range(tables.clause_start[c], tables.clause_start[c + 1]):
-            values = scratch.pairs[pair]
+            absent[c, i] = floor + bottom[0, i]
+            clause_z[c, i] = max(ONE, absent[c, i])
+        for pair in range(first, last):
             for i in range(lanes):
-                z[i] = max(z[i], values[i])
+                clause_z[c, i] = max(clause_z[c, i], pairs[pair, i])
         if whole_batch:
-            _over_batch(z)
+            over_batch(clause_z[c])
         for i in range(lanes):
-            absent[i] /= z[i]
-        for pair in range(tables.clause_start[c], tables.clause_start[c + 1]):
-            values = scratch.pairs[pair]
+            absent[c, i] /= clause_z[c, i]
+        for pair in range(first, last):
             for i in range(lanes):
-                values[i] /= z[i]
+                pairs[pair, i] /= clause_z[c, i]
 
 
 @njit(fastmath=FAST, nogil=True)
-def absent_shares(scratch, k, unit, shares):
-    """R of atoms that head nothing, with every clause chosen once; `shares`: each clause's part of it."""
-    clauses, lanes = scratch.absent.shape
-    common = scratch.derived[-1]
-    total = np.zeros(lanes, np.float32)
-    common[:] = scratch.absent[0]
-    for c in range(clauses):
-        for i in range(lanes):
-            common[i] = max(common[i], scratch.absent[c, i])
-    for c in range(clauses):
-        absent, share = scratch.absent[c], shares[c]
-        for i in range(lanes):
-            share[i] = exp2(max((absent[i] - common[i]) * k, LOWEST))
-            total[i] += share[i]
+def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, derived, shares, buffer):
+    """R before normalisation when every clause is chosen once (M = C).
+
+    shares: what each clause contributes to atoms that head nothing, as a part of 1; a head loses
+    the shares of its clauses and gains their C.
+    """
+    clauses, lanes = absent.shape
+    heads = len(head_start) - 1
     for i in range(lanes):
-        common[i] += log2(total[i]) * unit
+        derived[heads, i] = absent[0, i]
+        buffer[i] = ZERO
     for c in range(clauses):
-        share = shares[c]
         for i in range(lanes):
-            share[i] /= total[i]
+            derived[heads, i] = max(derived[heads, i], absent[c, i])
+    for c in range(clauses):
+        for i in range(lanes):
+            shares[c, i] = exp2(max((absent[c, i] - derived[heads, i]) * k, LOWEST))
+            buffer[i] += shares[c, i]
+    for i in range(lanes):
+        derived[heads, i] += log2(buffer[i]) * unit
+    for c in range(clauses):
+        for i in range(lanes):
+            shares[c, i] /= buffer[i]
+    for h in range(heads):
+        first, last = head_start[h], head_start[h + 1]
+        lost_all = last - first == clauses
+        for i in range(lanes):
+            derived[h, i] = derived[heads, i]
+            buffer[i] = ONE
+        for j in range(first, last):
+            pair, c = head_pairs[j], pair_clause[head_pairs[j]]
+            for i in range(lanes):
+                derived[h, i] = max(derived[h, i], pairs[pair, i])
+                buffer[i] -= shares[c, i]
+        for i in range(lanes):
+            kept = ZERO if lost_all else max(buffer[i], ZERO)
+            buffer[i] = kept * exp2(max((derived[heads, i] - derived[h, i]) * k, LOWEST))
+        for j in range(first, last):
+            pair = head_pairs[j]
+            for i in range(lanes):
+                buffer[i] += exp2(max((pairs[pair, i] - derived[h, i]) * k, LOWEST))
+        for i in range(lanes):
+            derived[h, i] += log2(buffer[i]) * unit
 
 
 @njit(fastmath=FAST, nogil=True)
-def combine_hard(tables, k, unit, scratch, shares):
-    """R before normalisation when every clause is chosen once (M = C)."""
-    clauses, lanes = scratch.absent.shape
-    absent_shares(scratch, k, unit, shares)
-    common = scratch.derived[-1]
-    top, total = np.empty(lanes, np.float32), np.empty(lanes, np.float32)
-    for h in range(len(tables.heads)):
-        first, last = tables.head_start[h], tables.head_start[h + 1]
-        top[:] = common
-        for j in range(first, last):
-            values = scratch.pairs[tables.head_pairs[j]]
-            for i in range(lanes):
-                top[i] = max(top[i], values[i])
-        total[:] = ONE
-        for j in range(first, last):
-            share = shares[tables.pair_clause[tables.head_pairs[j]]]
-            for i in range(lanes):
-                total[i] -= share[i]
-        for i in range(lanes):
-            rest = max(total[i], ZERO) if last - first < clauses else ZERO
-            total[i] = rest * exp2(max((common[i] - top[i]) * k, LOWEST))
-        for j in range(first, last):
-            values = scratch.pairs[tables.head_pairs[j]]
-            for i in range(lanes):
-                total[i] += exp2(max((values[i] - top[i]) * k, LOWEST))
-        out = scratch.derived[h]
-        for i in range(lanes):
-            out[i] = top[i] + log2(total[i]) * unit
+def mix_head(head, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, out):
+    """H[m] of a head: that of an absent atom, and what each of its clauses gives more."""
+    for i in range(len(out)):
+        out[i] = mixed[m, i]
+    if head < len(head_start) - 1:
+        for j in range(head_start[head], head_start[head + 1]):
+            pair, c = head_pairs[j], pair_clause[head_pairs[j]]
+            for i in range(len(out)):
+                out[i] += weights[m, c] * (pairs[pair, i] - absent[c, i])
 
 
 @njit(fastmath=FAST, nogil=True)
-def mix_absent(weights, scratch, mixed):
-    """H of atoms that head nothing: mixed[m] = Σ_c weights[m, c]·absent[c]."""
+def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, absent, derived, mixed, buffer):
+    """R before normalisation for weights [M, C]: a running soft-or over m."""
+    lanes = absent.shape[1]
+    value = buffer[:lanes]
     for m in range(weights.shape[0]):
-        mixed[m, :] = ZERO
+        fill(mixed[m], ZERO)
         for c in range(weights.shape[1]):
-            w, absent = weights[m, c], scratch.absent[c]
-            for i in range(mixed.shape[1]):
-                mixed[m, i] += w * absent[i]
-
-
-@njit(fastmath=FAST, nogil=True)
-def mix_head(tables, head, weights, scratch, mixed, out):
-    """H of a head: what it has more than an absent atom, clause by clause; the last head is `absent`."""
-    out[:] = mixed
-    if head == len(tables.heads):
-        return
-    for j in range(tables.head_start[head], tables.head_start[head + 1]):
-        pair = tables.head_pairs[j]
-        c = tables.pair_clause[pair]
-        values, absent = scratch.pairs[pair], scratch.absent[c]
-        for m in range(weights.shape[0]):
-            for i in range(out.shape[1]):
-                out[m, i] += weights[m, c] * (values[i] - absent[i])
-
-
-@njit(fastmath=FAST, nogil=True)
-def combine_soft(tables, k, unit, weights, scratch, mixed):
-    """R before normalisation for weights [M, C] of the clauses."""
-    lanes = mixed.shape[1]
-    mix_absent(weights, scratch, mixed)
-    h_values = np.empty_like(mixed)
-    top, total = np.empty(lanes, np.float32), np.empty(lanes, np.float32)
-    for h in range(len(tables.heads) + 1):
-        mix_head(tables, h, weights, scratch, mixed, h_values)
-        top[:] = h_values[0]
-        for m in range(weights.shape[0]):
             for i in range(lanes):
-                top[i] = max(top[i], h_values[m, i])
-        total[:] = ZERO
+                mixed[m, i] += weights[m, c] * absent[c, i]
+    sums = np.empty(lanes, np.float32)
+    for h in range(derived.shape[0]):
         for m in range(weights.shape[0]):
+            mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
             for i in range(lanes):
-                total[i] += exp2(max((h_values[m, i] - top[i]) * k, LOWEST))
-        out = scratch.derived[h]
+                derived[h, i] = value[i] if m == 0 else max(derived[h, i], value[i])
+        fill(sums, ZERO)
+        for m in range(weights.shape[0]):
+            mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
+            for i in range(lanes):
+                sums[i] += exp2(max((value[i] - derived[h, i]) * k, LOWEST))
         for i in range(lanes):
-            out[i] = top[i] + log2(total[i]) * unit
+            derived[h, i] += log2(sums[i]) * unit
 
 
 @njit(fastmath=FAST, nogil=True)
-def normalise_derived(whole_batch, scratch):
-    z, derived = scratch.derived_z, scratch.derived
-    z[:] = ONE
-    for h in range(derived.shape[0]):
+def normalise_rows(values, z, whole_batch):
+    """Divide all rows by max(1, their largest), lane by lane or over the batch; z [lanes] keeps it."""
+    fill(z, ONE)
+    for row in range(values.shape[0]):
         for i in range(len(z)):
-            z[i] = max(z[i], derived[h, i])
+            z[i] = max(z[i], values[row, i])
     if whole_batch:
-        _over_batch(z)
-    for h in range(derived.shape[0]):
+        over_batch(z)
+    for row in range(values.shape[0]):
         for i in range(len(z)):
-            derived[h, i] /= z[i]
+            values[row, i] /= z[i]
 
 
 @njit(fastmath=FAST, nogil=True)
-def update_values(tables, X, rest, gamma, k, whole_batch, scratch):
+def update_values(head_of, gamma, k, whole_batch, X, rest, derived, z):
     """V' = softor(V, R), normalised, in place."""
-    lanes = X.shape[1]
-    z, derived = scratch.value_z, scratch.derived
-    z[:] = ONE
-    for slot in range(tables.active):
-        values, r = X[slot], derived[tables.head_of[slot]]
+    lanes, last = X.shape[1], derived.shape[0] - 1
+    fill(z, ONE)
+    for slot in range(len(head_of)):
+        head = head_of[slot]
         for i in range(lanes):
-            values[i] = softor(values[i], r[i], gamma, k)
-            z[i] = max(z[i], values[i])
-    common = derived[-1]
+            X[slot, i] = softor(X[slot, i], derived[head, i], gamma, k)
+            z[i] = max(z[i], X[slot, i])
     for slot in range(rest.shape[0]):
-        values = rest[slot]
         for i in range(lanes):
-            values[i] = softor(values[i], common[i], gamma, k)
-            z[i] = max(z[i], values[i])
+            rest[slot, i] = softor(rest[slot, i], derived[last, i], gamma, k)
+            z[i] = max(z[i], rest[slot, i])
     if whole_batch:
-        _over_batch(z)
-    for slot in range(tables.active):
+        over_batch(z)
+    for slot in range(len(head_of)):
         for i in range(lanes):
             X[slot, i] /= z[i]
     for slot in range(rest.shape[0]):
         for i in range(lanes):
             rest[slot, i] /= z[i]
-
-
-@njit(fastmath=FAST, nogil=True)
-def derive(tables, X, weights, hard, constants, bounded, whole_batch, scratch, mixed):
-    """R of every head, normalised, from the values in X; fills the nodes and all of `scratch` but `value_z`.
-
-    mixed [M, lanes]: scratch for the clause mixture.
-    """
-    k, unit = constants.k, constants.unit
-    multiply_nodes(tables, X)
-    powers_of_constants(tables, X, k, scratch)
-    sum_pairs(tables, X, k, unit, bounded, scratch)
-    normalise_clauses(tables, constants.gamma, whole_batch, scratch)
-    if hard:
-        combine_hard(tables, k, unit, scratch, mixed)
-    else:
-        combine_soft(tables, k, unit, weights, scratch, mixed)
-    normalise_derived(whole_batch, scratch)
-
-
-@njit(fastmath=FAST, nogil=True)
-def step(tables, X, rest, weights, hard, constants, bounded, whole_batch, scratch, mixed):
-    """One step in place on X (active slots) and rest."""
-    derive(tables, X, weights, hard, constants, bounded, whole_batch, scratch, mixed)
-    update_values(tables, X, rest, constants.gamma, constants.k, whole_batch, scratch)

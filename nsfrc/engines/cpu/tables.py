@@ -1,34 +1,18 @@
-"""A plan in the form the kernels read: one named tuple of arrays of fixed types."""
+"""A plan in the form the kernels read.
+
+Calling a compiled function costs time for every argument, so a plan crosses as two flat arrays and
+their layout, and is taken apart on the other side into the named tables the kernels use.
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
+from numba import njit
 
 from nsfrc.plan import Plan
-
-
-class Constants(NamedTuple):
-    """gamma as the kernels use it: exp(x/gamma) is 2^(x·k), and `unit` is 1/k."""
-
-    gamma: np.float32
-    k: np.float32
-    unit: np.float32
-
-
-def constants_of(gamma: float) -> Constants:
-    """Round k so that k·unit is as near to 1 as float32 allows.
-
-    A value near 1 goes through both factors at every step, so the error of their product would add
-    up; moving k by some units in the last place only changes gamma in the seventh digit.
-    """
-    nearest = np.float32(1 / (np.log(2) * gamma))
-    steps = np.arange(-16, 17, dtype=np.int32)
-    candidates = (np.array([nearest]).view(np.int32) + steps).view(np.float32)
-    units = (1 / candidates.astype(np.float64)).astype(np.float32)
-    best = np.argmin(np.abs(candidates.astype(np.float64) * units - 1))
-    return Constants(np.float32(gamma), candidates[best], units[best])
 
 
 class Tables(NamedTuple):
@@ -40,39 +24,79 @@ class Tables(NamedTuple):
     node_right: np.ndarray
     row_left: np.ndarray
     row_right: np.ndarray
-    row_times: np.ndarray
     run_start: np.ndarray
     run_power: np.ndarray
     powers: np.ndarray
     pair_start: np.ndarray
     pair_clause: np.ndarray
-    pair_padding: np.ndarray
     clause_start: np.ndarray  # [C + 1]: pairs of a clause
     heads: np.ndarray
     head_start: np.ndarray
     head_pairs: np.ndarray
     head_of: np.ndarray  # [active]: number of the head a slot is, or `len(heads)`
-    S: int
+    order: np.ndarray  # [slots]: slots in atom order
+    row_times: np.ndarray
+    pair_padding: np.ndarray
+    constant: np.ndarray
+    log_s: np.float32  # log S
     L: int
-    active: int
-    slots: int
     false: int
     true: int
 
 
-def tables_of(plan: Plan) -> Tables:
-    index = {
-        name: np.ascontiguousarray(getattr(plan, name), dtype=np.uint32)
-        for name in ("members", "slot_of", "node_left", "node_right", "row_left", "row_right", "run_start",
-                     "run_power", "powers", "pair_start", "pair_clause", "heads", "head_start", "head_pairs")
-    }
+_INDICES = Tables._fields[:17]
+_FLOATS = Tables._fields[17:20]
+
+
+class Packed(NamedTuple):
+    """A plan as kernel arguments: tables end to end, and where each begins; the last five are sizes."""
+
+    indices: np.ndarray  # uint32
+    floats: np.ndarray  # float32
+    layout: np.ndarray  # int64
+
+
+def pack(plan: Plan) -> Packed:
     head_of = np.full(plan.active, len(plan.heads), dtype=np.uint32)
     head_of[plan.heads] = np.arange(len(plan.heads))
+    own = {
+        "clause_start": np.searchsorted(plan.pair_clause, np.arange(plan.C + 1)),
+        "head_of": head_of,
+        "order": np.argsort(plan.members, kind="stable"),
+    }
+    indices = [np.asarray(own.get(name, getattr(plan, name, None)), dtype=np.uint32) for name in _INDICES]
+    floats = [np.asarray(getattr(plan, name), dtype=np.float32) for name in _FLOATS]
+    floats.append(np.array([np.log(plan.S)], dtype=np.float32))
+    starts = [*np.cumsum([0, *map(len, indices)]), *np.cumsum([0, *map(len, floats)])]
+    sizes = [plan.L, plan.false, plan.true]
+    return Packed(np.concatenate(indices), np.concatenate(floats), np.array([*starts, *sizes], dtype=np.int64))
+
+
+@njit(nogil=True)
+def unpack(indices, floats, layout):
+    """The tables of a packed plan, as views."""
+    at, of = layout[:18], layout[18:23]
     return Tables(
-        **index,
-        row_times=np.ascontiguousarray(plan.row_times, dtype=np.float32),
-        pair_padding=np.ascontiguousarray(plan.pair_padding, dtype=np.float32),
-        clause_start=np.searchsorted(plan.pair_clause, np.arange(plan.C + 1)).astype(np.uint32),
-        head_of=head_of,
-        S=plan.S, L=plan.L, active=plan.active, slots=plan.slots, false=plan.false, true=plan.true,
+        indices[at[0] : at[1]], indices[at[1] : at[2]], indices[at[2] : at[3]], indices[at[3] : at[4]],
+        indices[at[4] : at[5]], indices[at[5] : at[6]], indices[at[6] : at[7]], indices[at[7] : at[8]],
+        indices[at[8] : at[9]], indices[at[9] : at[10]], indices[at[10] : at[11]], indices[at[11] : at[12]],
+        indices[at[12] : at[13]], indices[at[13] : at[14]], indices[at[14] : at[15]], indices[at[15] : at[16]],
+        indices[at[16] : at[17]],
+        floats[of[0] : of[1]], floats[of[1] : of[2]], floats[of[2] : of[3]], floats[of[3]],
+        layout[23], layout[24], layout[25],
     )
+
+
+@lru_cache
+def base_two(gamma: float) -> np.ndarray:
+    """[gamma, k, unit]: exp(x/gamma) is 2^(x·k), and unit is 1/k.
+
+    k is rounded so that k·unit is as near to 1 as float32 allows: a value near 1 goes through both
+    at every step, so the error of their product would add up, while moving k by some units in the
+    last place only changes gamma in the seventh digit.
+    """
+    nearest = np.array([1 / (np.log(2) * gamma)], dtype=np.float32)
+    candidates = (nearest.view(np.int32) + np.arange(-16, 17, dtype=np.int32)).view(np.float32)
+    units = (1 / candidates.astype(np.float64)).astype(np.float32)
+    best = np.argmin(np.abs(candidates.astype(np.float64) * units - 1))
+    return np.array([gamma, candidates[best], units[best]], dtype=np.float32)

@@ -1,0 +1,79 @@
+"""The command line. Commands are imported when they are called, so that `nsfrc --help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+
+import click
+
+from nsfrc import __version__
+
+# command -> (module, what `nsfrc --help` says of it)
+COMMANDS = {
+    "compile": ("nsfrc.cli.compile", "Compile a Prolog program into a .nsfrc file and report what it costs."),
+    "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
+    "import": ("nsfrc.cli.importing", "Turn a published plain-text language folder into one .pl file."),
+    "programs": ("nsfrc.cli.programs", "List the programs that come with nsfrc."),
+}
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name and imports the one that is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command = importlib.import_module(COMMANDS[name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
+            from nsfrc.errors import did_you_mean
+
+            ctx.fail(f"no such command {args[0]!r}: {did_you_mean(args[0], COMMANDS) or 'see nsfrc --help'}")
+        return super().resolve_command(ctx, args)
+
+
+@click.group(
+    cls=LazyGroup,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog="Example: nsfrc compile twopairs.pl",
+)
+@click.version_option(__version__, prog_name="nsfrc")
+def cli() -> None:
+    """Compile Prolog programs about objects in images, and reason with them fast and differentiably."""
+
+
+def main() -> None:
+    """Entry point: everything wrong with what the user gave is a message and exit code 1."""
+    from nsfrc.errors import CompileError, NsfrcError
+
+    try:
+        code = cli.main(standalone_mode=False)
+    except CompileError as error:  # its lines say themselves what is an error and what a warning
+        click.echo(str(error), err=True)
+        code = 1
+    except NsfrcError as error:
+        click.echo(f"error: {error}", err=True)
+        code = 1
+    except click.ClickException as error:
+        error.show()
+        code = 1
+    except (click.Abort, KeyboardInterrupt):
+        click.echo("stopped", err=True)
+        code = 130
+    except BrokenPipeError:
+        sys.stderr.close()
+        code = 1
+    sys.exit(code if isinstance(code, int) else 0)

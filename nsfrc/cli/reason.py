@@ -1,0 +1,111 @@
+"""`nsfrc reason`: a program applied to facts that come from a file or from a random generator."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from itertools import islice
+from pathlib import Path
+
+import click
+import numpy as np
+
+from nsfrc.errors import NsfrcError
+from nsfrc.program import Program, open_program
+
+
+@click.command(
+    "reason",
+    epilog="""\b
+Examples:
+  nsfrc reason twopairs --random 5                five random worlds
+  nsfrc reason rules.nsfrc --facts facts.jsonl    one world a line: {"color(obj1,red)": 0.9, ...}
+  nsfrc reason rules.pl --facts - --json          from standard input, one JSON object a line out
+""",
+)
+@click.argument("program")
+@click.option("--facts", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
+              help="JSON lines, each an object from neural atoms to values in [0, 1]; atoms not named are 0.")
+@click.option("--random", "count", type=click.IntRange(min=1), help="Make so many random worlds instead.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of --random.")
+@click.option("--engine", type=click.Choice(["cpu", "reference"]), default="cpu", show_default=True)
+@click.option("--normalise", type=click.Choice(["example", "batch"]), default="example", show_default=True,
+              help="Whether Z is the maximum of one world or of the whole batch.")
+@click.option("--steps", type=click.IntRange(min=0), help="Steps of reasoning. [from the program]")
+@click.option("--gamma", type=float, help="Softness of the soft-or. [from the program, else 0.01]")
+@click.option("--batch-size", type=click.IntRange(min=1), default=256, show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+def command(
+    program: str, facts: Path | None, count: int | None, seed: int, engine: str, normalise: str,
+    steps: int | None, gamma: float | None, batch_size: int, as_json: bool,
+) -> None:
+    """Apply PROGRAM (.pl, .nsfrc or a shipped name) to facts and print the value of its targets."""
+    if (facts is None) == (count is None):
+        raise NsfrcError("give either --facts FILE or --random N")
+    compiled = open_program(program)
+    if not compiled.targets:
+        raise NsfrcError(f"{compiled.name} has no target: add :- target(...). to it")
+    worlds = _random(compiled, count, seed) if count else _read(compiled, facts or Path("-"))
+    import torch
+
+    reasoner = compiled.reasoner(engine, normalise, steps, gamma, outputs="targets", inputs="neural")
+    width = max(len(t) for t in compiled.targets)
+    if not as_json:
+        click.echo("world  " + "  ".join(f"{t:>{max(width, 6)}}" for t in compiled.targets))
+    number = 0
+    while batch := list(islice(worlds, batch_size)):
+        with torch.no_grad():
+            values = reasoner(torch.from_numpy(np.stack(batch))).tolist()
+        for row in values:
+            number += 1
+            if as_json:
+                click.echo(json.dumps({"world": number, **dict(zip(compiled.targets, row, strict=True))}))
+            else:
+                click.echo(f"{number:>5}  " + "  ".join(f"{v:>{max(width, 6)}.4f}" for v in row))
+    if not number:
+        raise NsfrcError(f"{facts} holds no facts")
+
+
+def _random(program: Program, count: int, seed: int) -> Iterator[np.ndarray]:
+    """Valuations in which every neural atom is close to 0 or to 1."""
+    generator = np.random.default_rng(seed)
+    neural = program.ground.neural
+    for _ in range(count):
+        values = program.initial_valuation()
+        values[neural] = generator.beta(0.3, 0.3, int(neural.sum()))
+        yield values
+
+
+def _read(program: Program, path: Path) -> Iterator[np.ndarray]:
+    name = "standard input" if str(path) == "-" else str(path)
+    try:
+        with click.open_file(str(path), encoding="utf-8") as file:
+            for number, line in enumerate(file, 1):
+                if line.strip():
+                    yield _valuation(program, line, f"{name}:{number}")
+    except OSError as error:
+        raise NsfrcError(f"cannot read {name}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise NsfrcError(f"{name} is not UTF-8 text") from None
+
+
+def _valuation(program: Program, line: str, place: str) -> np.ndarray:
+    """One line of facts as V0 [G]."""
+    try:
+        facts = json.loads(line)
+    except (json.JSONDecodeError, RecursionError) as error:
+        raise NsfrcError(f"{place}: not JSON ({error}); a line is one object, as in {{\"in(obj1,img)\": 0.9}}") from None
+    if not isinstance(facts, dict):
+        raise NsfrcError(f"{place}: a line must be an object from atoms to values, as in {{\"in(obj1,img)\": 0.9}}")
+    values = program.initial_valuation()
+    for atom, value in facts.items():
+        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
+            raise NsfrcError(f"{place}: the value of {atom} is {value!r}; it must be a number from 0 to 1")
+        try:
+            index = program.index(atom)
+        except NsfrcError as error:
+            raise NsfrcError(f"{place}: {error}") from None
+        if not program.ground.neural[index]:
+            raise NsfrcError(f"{place}: {atom} is not a neural atom; the program itself decides its value")
+        values[index] = value
+    return values

@@ -1,0 +1,109 @@
+"""The shim `programs/nsfr.pl`, rule by rule."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from tests.swi import oracle
+
+pytestmark = oracle.needs_swipl
+
+VOCABULARY = """
+:- use_module(library(nsfr)).
+:- type(image, [img]).
+:- type(object, slots(3)).
+:- type(color, [red, blue]).
+:- type(size, [1, 2, 3]).
+:- neural(in(object, image)).
+:- neural(color(object, color)).
+:- neural(size(object, size)).
+:- neural(near(object, object)).
+"""
+
+
+def holds(clauses: str, world: str, target: str) -> bool:
+    """Whether a target holds when the given neural atoms do."""
+    return oracle.answers(VOCABULARY + clauses, [world.split()], [target]) == [[True]]
+
+
+TWO = "two :- in(A, I), in(B, I), color(A, red), color(B, red)."
+LOOSE = "loose(X) :- near(X, Y), color(_Z, red), in(Y, img)."
+PATH = "path(X, Y) :- near(X, Y).  path(X, Y) :- near(X, Z), path(Z, Y)."
+EITHER = "either(X) :- ( color(X, red) ; Y = X, size(Y, N), N > 1 )."
+FILTER = "other(X) :- dif(X, Y), X \\== Z, color(Y, red), in(X, img), size(Z, 1), Z \\= Y."
+
+CASES = [
+    ("two variables are two objects", TWO, "in(obj1,img) color(obj1,red)", "two", False),
+    ("two objects are two", TWO, "in(obj1,img) color(obj1,red) in(obj2,img) color(obj2,red)", "two", True),
+    ("a body variable may take a constant of the head", LOOSE,
+     "near(obj1,obj2) color(obj1,red) in(obj2,img)", "loose(obj1)", True),
+    ("body variables differ", LOOSE, "near(obj1,obj2) color(obj2,red) in(obj2,img)", "loose(obj1)", False),
+    ("a fact with a repeated constant counts for nothing", PATH, "near(obj1,obj1)", "path(obj1,obj1)", False),
+    ("nothing is derived with a repeated constant", PATH, "near(obj1,obj2) near(obj2,obj1)", "path(obj1,obj1)",
+     False),
+    ("recursion ends", PATH, "near(obj1,obj2) near(obj2,obj1) near(obj2,obj3)", "path(obj1,obj3)", True),
+    ("constants are of their type", "one(X) :- color(X, _C).", "color(obj9,red)", "one(obj9)", False),
+    ("first alternative", EITHER, "color(obj1,red)", "either(obj1)", True),
+    ("second alternative", EITHER, "size(obj1,2)", "either(obj1)", True),
+    ("no alternative", EITHER, "size(obj1,1) color(obj1,blue)", "either(obj1)", False),
+    ("tests wait for their variables", FILTER, "color(obj1,red) in(obj2,img) size(obj3,1)", "other(obj2)", True),
+    ("tests see constants", FILTER, "color(obj1,red) in(obj2,img) size(obj2,1)", "other(obj2)", False),
+    ("division by zero is no error", "big(X) :- size(X, N), 4 / (N - 1) > 3.", "size(obj1,1)", "big(obj1)", False),
+]
+
+
+@pytest.mark.parametrize(("clauses", "world", "target", "expected"), [case[1:] for case in CASES],
+                         ids=[case[0] for case in CASES])
+def test_rule(clauses: str, world: str, target: str, expected: bool) -> None:
+    assert holds(clauses, world, target) == expected
+
+
+def test_declarations_may_follow_the_clauses() -> None:
+    text = ":- use_module(library(nsfr)).\n" + TWO + VOCABULARY
+    worlds = [["in(obj1,img)", "color(obj1,red)"],
+              ["in(obj1,img)", "color(obj1,red)", "in(obj2,img)", "color(obj2,red)"]]
+    assert oracle.answers(text, worlds, ["two"]) == [[False], [True]]
+
+
+def test_types_of_undeclared_predicates_are_inferred() -> None:
+    text = VOCABULARY + """
+        :- target(kp(img)).
+        query(pair(obj1, obj2)).
+        pair(X, Y) :- near(X, Y).
+        chain(X, Z) :- pair(X, Y), pair(Y, Z).
+        kp(img) :- chain(_X, _Y), chain(_Z, _W).
+    """
+    crowd = ["near(obj1,obj2)", "near(obj2,obj3)"]
+    assert oracle.answers(text, [crowd], ["chain(obj1,obj3)", "kp(img)"]) == [[True, False]]
+
+
+def test_facts_come_from_a_file_and_answers_follow_them(tmp_path: Path) -> None:
+    first, second = tmp_path / "facts.pl", tmp_path / "more.pl"
+    first.write_text("in(obj1, img).\ncolor(obj1, red).\nin(obj2, img).\ncolor(obj2, blue).\n")
+    second.write_text("color(obj2, red).\n")
+    program = tmp_path / "program.pl"
+    program.write_text(VOCABULARY + TWO)
+    ask = "(two -> write(yes) ; write(no))"
+    goal = f"{ask}, assertz(color(obj2, red)), {ask}, retract(color(obj2, red)), {ask}, consult('{second}'), {ask}"
+    result = oracle.run(program, first, goal=goal)
+    assert (result.stdout, result.stderr) == ("noyesnoyes", "")
+
+
+def test_shipped_vocabularies_are_found_from_anywhere(tmp_path: Path) -> None:
+    program = tmp_path / "mine.pl"
+    program.write_text(":- use_module(library(nsfr)).\n:- include('kandinsky.pl').\n"
+                       ":- type(object, slots(2)).\nred(X) :- color(X, red).\n")
+    assert oracle.answers(program, [["color(obj1,red)"]], ["red(obj1)", "red(obj2)"]) == [[True, False]]
+
+
+def test_two_programs_in_one_session(tmp_path: Path) -> None:
+    for name in ("first", "second"):
+        text = f":- module({name}, [{name}/1]).\n{VOCABULARY}{name}(X) :- near(X, Y), near(Y, Z), color(Z, red).\n"
+        (tmp_path / f"{name}.pl").write_text(text)
+    world = "near(obj1,obj2) near(obj2,obj1) color(obj1,red)".split()
+    given = ", ".join(f"assertz({name}:{atom})" for name in ("first", "second") for atom in world)
+    goal = f"{given}, forall((first(X) ; second(X)), writeln(X))"
+    result = oracle.run(tmp_path / "first.pl", tmp_path / "second.pl", goal=goal)
+    assert (result.stdout, result.stderr) == ("obj1\nobj1\n", "")

@@ -1,0 +1,49 @@
+"""The shipped programs in SWI-Prolog: silent to load, and right about crisp images."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from nsfrc.check import check
+from nsfrc.errors import Diagnostics
+from nsfrc.parse import find_program, read
+from tests.swi import crisp, oracle
+from tests.swi.worlds import random_world
+
+FILES = sorted(oracle.PROGRAMS.glob("*/*.pl"))
+WORLDS = {
+    "twopairs": 200, "threepairs": 30, "closeby": 50, "red_triangle": 100, "online_pair": 50,
+    "nine_circles": 50, "clevr_hans3": 100, "clevr_hans7": 40,
+}
+
+pytestmark = oracle.needs_swipl
+
+
+def named(path: Path) -> str:
+    return path.stem
+
+
+@pytest.mark.parametrize("path", FILES, ids=named)
+def test_loads_without_a_word(path: Path) -> None:
+    result = oracle.run(path)
+    assert (result.returncode, result.stdout, result.stderr) == (0, "", "")
+
+
+@pytest.mark.parametrize("name", WORLDS)
+def test_answers_as_the_semantics_say(name: str) -> None:
+    path, found = find_program(name), Diagnostics()
+    program = check(read(path, found), name, found)
+    assert not found.found
+    rng = random.Random(name)
+    worlds = [random_world(program, rng) for _ in range(WORLDS[name])]
+    targets = [str(target) for target in program.targets]
+    expected = crisp.answers(program, worlds, targets)
+    assert oracle.answers(path, worlds, targets) == expected
+    assert {answer for row in expected for answer in row} == {True, False}
+
+
+def test_every_program_is_tested() -> None:
+    assert sorted(path.stem for path in FILES if path.stem != path.parent.name) == sorted(WORLDS)
