@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import os
 import tempfile
+import zlib
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -37,14 +38,29 @@ def save(program: Program, path: Path) -> Path:
     tensors = {f"plan.{name}": table for name, table in program.plan.tables().items()}
     tensors |= {f"ground.{name}": _compact(getattr(ground, name)) for name in _GROUND}
     tensors["ground.factors"] = small(ground.factors + 1)  # NOTHING, -1, is stored as 0
-    data = to_bytes({name: np.ascontiguousarray(t) for name, t in tensors.items()}, {"nsfrc": _header(program)})
-    write_whole(path, data)
+    write_whole(path, _pack(_header(program), {name: np.ascontiguousarray(t) for name, t in tensors.items()}))
     return path
 
 
+def _pack(header: str, tensors: dict[str, np.ndarray]) -> bytes:
+    return to_bytes(tensors, {"nsfrc": header, "crc32": _checksum(header, tensors)})
+
+
+def _checksum(header: str, tensors: dict[str, np.ndarray]) -> str:
+    """Tells accidents such as a flipped bit; what the tables say is verified all the same."""
+    code = zlib.crc32(header.encode())
+    for name, table in sorted(tensors.items()):
+        code = zlib.crc32(f"{name} {table.dtype} {table.shape}".encode(), code)
+        code = zlib.crc32(table.tobytes(), code)
+    return f"{code:08x}"
+
+
 def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file in one move, so that a reader never sees half of it."""
+    """Replace a file in one move, so that a reader never sees half of it; a device is written to as it is."""
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            path.write_bytes(data)
+            return
         path.parent.mkdir(parents=True, exist_ok=True)
         handle, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     except OSError as error:
@@ -91,6 +107,8 @@ def _header(program: Program) -> str:
 
 def load(path: Path) -> Program:
     """Read a program; raises NsfrcError that says what is wrong with the file."""
+    if path.is_dir():
+        raise NsfrcError(f"{path} is a folder, not a compiled program")
     header, tensors = _read(path)
     try:
         ground = _ground(header, tensors)
@@ -99,14 +117,15 @@ def load(path: Path) -> Program:
         verify_plan(plan, ground)
         settings = ir.Settings(**header["settings"])
         return Program(header["name"], ground, plan, settings, int(header["steps"]), int(header["depth"]))
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, Invalid) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, Invalid) as error:
         raise NsfrcError(f"{path} is damaged ({error}): compile the program again") from None
 
 
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with safe_open(path, framework="numpy") as file:
-            text = (file.metadata() or {}).get("nsfrc")
+            metadata = file.metadata() or {}
+            text = metadata.get("nsfrc")
             if text is None:
                 raise NsfrcError(f"{path} is a safetensors file, but not a compiled program: it has no nsfrc header")
             header = json.loads(text)
@@ -117,7 +136,10 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                     f"{path} was written by nsfrc {header.get('nsfrc')} in format {header['format']}; "
                     f"this is nsfrc {__version__}, which reads up to format {FORMAT}: update nsfrc"
                 )
-            return header, {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+            if metadata.get("crc32") != _checksum(text, tensors):
+                raise NsfrcError(f"{path} is damaged (its checksum is wrong): compile the program again")
+            return header, tensors
     except FileNotFoundError:
         raise NsfrcError(f"there is no file {path}") from None
     except (SafetensorError, json.JSONDecodeError) as error:

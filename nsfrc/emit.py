@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import asdict
 
 import numpy as np
 
@@ -23,10 +24,15 @@ def typed(done: Compilation) -> Iterator[str]:
     program = done.program
     for datatype in program.types:
         constants = ", ".join(ir.quoted(c) for c in datatype.constants)
-        yield f":- type({ir.quoted(datatype.name)}, [{constants}]).  % {datatype.role}"
+        values = f"slots({len(datatype.constants)})" if datatype.slots else f"[{constants}]"
+        yield f":- type({ir.quoted(datatype.name)}, {values}).  % {datatype.role}"
     for predicate in program.predicates:
         directive = "neural" if predicate.role == ir.NEURAL else "pred"
-        yield f":- {directive}({ir.atom_text(predicate.name, list(predicate.types))}).  % {predicate.role}"
+        signature = ir.atom_text(predicate.name, [ir.quoted(t) for t in predicate.types])
+        yield f":- {directive}({signature}).  % {predicate.role}"
+    for name, value in asdict(program.settings).items():
+        if value is not None:
+            yield f":- {name}({ir.quoted(str(value))})."
     for target in program.targets:
         yield f":- target({target})."
     for fact in program.facts:
@@ -57,12 +63,11 @@ def index(done: Compilation) -> Iterator[str]:
 
 
 def plan(done: Compilation) -> Iterator[str]:
-    """The plan's tables as JSON; NaN (a neural atom) is null."""
-    tables = {
-        name: {"dtype": str(table.dtype), "shape": list(table.shape), "values": _values(table)}
-        for name, table in done.plan.tables().items()
-    }
-    yield json.dumps(tables, indent=1)
+    """The plan's tables as JSON, a line each; NaN (a neural atom) is null."""
+    tables = done.plan.tables()
+    for number, (name, table) in enumerate(tables.items(), 1):
+        data = {"dtype": str(table.dtype), "shape": list(table.shape), "values": _values(table)}
+        yield ("{" if number == 1 else " ") + f'"{name}": {json.dumps(data)}' + ("}" if number == len(tables) else ",")
 
 
 def _values(table: np.ndarray) -> list[float | int | None]:

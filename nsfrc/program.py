@@ -153,7 +153,7 @@ class Program:
 
 def _without_blanks(atom: str) -> str:
     """The text of an atom without the blanks between its parts; those inside quotes belong to a name."""
-    return "".join(re.findall(r"'(?:[^'\\\\]|\\\\.)*'|\\S", atom))
+    return "".join(re.findall(r"'(?:[^'\\]|\\.)*'|\S", atom))
 
 
 def compile(  # noqa: A001 (the verb of the tool)

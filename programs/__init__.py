@@ -1,0 +1,1 @@
+"""The programs that ship with nsfrc, as Prolog files, and nsfr.pl, with which SWI-Prolog loads them."""

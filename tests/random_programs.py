@@ -19,6 +19,8 @@ from tests.swi import crisp
 MAX_ROWS = 3000
 MAX_BODY = 4
 
+Signature = tuple[str, tuple[str, ...]]
+
 ATTRIBUTES = {
     "color": ("red", "yellow", "blue"),
     "shape": ("square", "circle", "triangle"),
@@ -52,7 +54,8 @@ def _is_sound(program: ir.Program) -> bool:
     if sum(_assignments(clause, constants) for clause in program.clauses) > MAX_ROWS:
         return False
     by_clause = [list(crisp.clause_rows(clause, constants)) for clause in program.clauses]
-    everything = {str(atom) for p in program.predicates if p.role == ir.NEURAL for atom in instances(p, constants)}
+    neural = [predicate for predicate in program.predicates if predicate.role == ir.NEURAL]
+    everything = {str(atom) for predicate in neural for atom in instances(predicate, constants)}
     model = crisp.derive(program, [row for rows in by_clause for row in rows], everything)
     fires = (any(model.issuperset(body) for _, body in rows) for rows in by_clause)
     return all(fires) and all(str(target) in model for target in program.targets)
@@ -94,9 +97,10 @@ class _Builder:
     def _neural(self) -> list[ir.Predicate]:
         """in/2 and an attribute each, so that every datatype can be bound, and up to two more."""
         rng, attributes = self.rng, self.attributes
-        more = [("marked", ("object",)), ("near", ("object", "object")),
+        more: list[Signature] = [("marked", ("object",)), ("near", ("object", "object")),
                 ("linked", ("object", "object", rng.choice(attributes)))]
-        chosen = [("in", ("object", "image")), *((name, ("object", name)) for name in attributes)]
+        chosen: list[Signature] = [("in", ("object", "image"))]
+        chosen += [(name, ("object", name)) for name in attributes]
         chosen += rng.sample(more, rng.randint(1 if len(chosen) == 2 else 0, 4 - len(chosen)))
         if self.options.recursion and len(chosen) < 4 and more[1] not in chosen:
             chosen.append(more[1])
@@ -122,7 +126,8 @@ class _Builder:
             return None
         predicates = (*self.neural, *self.background, *self.derived)
         return ir.Program(
-            "random", self.types, predicates, tuple(self._facts()), tuple(clauses), tuple(self._targets(clauses))
+            "random", self.types, predicates, tuple(self._facts()), tuple(clauses),
+            tuple(self._targets(clauses)),
         )
 
     def _facts(self) -> Iterator[ir.Atom]:

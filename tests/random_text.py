@@ -87,7 +87,7 @@ def _by_equality(
         return goals
     i, k = rng.choice(places)
     fresh = f"Same{suffix}"
-    args = [names.get(arg.name, str(arg)) if isinstance(arg, ir.Var) else str(arg) for arg in clause.body[i].args]
+    args = [_expr(arg, names) for arg in clause.body[i].args]
     constant, args[k] = args[k], fresh
     equality = f"{fresh} = {constant}" if rng.random() < 0.5 else f"{constant} = {fresh}"
     changed = [*goals[:i], ir.atom_text(clause.body[i].name, args), *goals[i + 1:]]

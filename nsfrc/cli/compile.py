@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from nsfrc.errors import NsfrcError
+from nsfrc.errors import CompileError, Diagnostic, NsfrcError
 
 STAGES = ("ast", "ir", "ground", "index", "plan")
 
@@ -52,15 +52,15 @@ def command(
     current folder, which `nsfrc.load` and the other commands read without compiling again.
     """
     from nsfrc.compiler import compile_file
-    from nsfrc.errors import CompileError
     from nsfrc.ground import MAX_ROWS
 
     try:
         done = compile_file(program, slots=slots, skip=skip, max_rows=max_rows or MAX_ROWS)
-    except CompileError as error:
+        _refuse_overwrite(done.source, out)
+    except NsfrcError as error:
         if not as_json:
             raise
-        click.echo(json.dumps({"errors": [d.as_json() for d in error.diagnostics]}, indent=1))
+        click.echo(json.dumps({"errors": [d.as_json() for d in _diagnostics(error)]}, indent=1))
         raise SystemExit(1) from None
     if not as_json:
         for warning in done.warnings:
@@ -74,6 +74,15 @@ def command(
     path = from_compilation(done).save(out or Path(f"{done.program.name}.nsfrc"))
     data = as_data(done, path)
     click.echo(json.dumps(data, indent=1) if as_json else as_text(data))
+
+
+def _diagnostics(error: NsfrcError) -> tuple[Diagnostic, ...]:
+    return error.diagnostics if isinstance(error, CompileError) else (Diagnostic(None, str(error)),)
+
+
+def _refuse_overwrite(source: Path, out: Path | None) -> None:
+    if out is not None and out.exists() and out.samefile(source):
+        raise NsfrcError(f"--out {out} is the program itself: name another file")
 
 
 def _emit(done: object, stage: str, out: Path | None) -> None:

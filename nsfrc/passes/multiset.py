@@ -21,7 +21,7 @@ def multiset(program: GroundProgram) -> GroundProgram:
     program = _trues_to_power(program)
     slots = np.arange(program.slots)
     with np.errstate(over="ignore"):
-        code = hash_rows(program, slots) + mix(program.pair_of_row * 2 + 1)
+        code = mix(hash_rows(program, slots)) + mix(program.pair_of_row)
     _, first, same_as = np.unique(code, return_index=True, return_inverse=True)
     if len(first) == program.rows:
         return program

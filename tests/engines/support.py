@@ -1,0 +1,80 @@
+"""What the engine tests share: programs, valuations, and a comparison of runs with the reference."""
+
+from __future__ import annotations
+
+import random
+import tempfile
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import torch
+
+import nsfrc
+from nsfrc.engines import Run, reference
+from nsfrc.program import Program
+from tests.random_programs import random_program
+
+SHARED = Path(__file__).resolve().parents[3] / "shared" / "data"
+SMALL = ("twopairs", "closeby", "red_triangle", "nine_circles", "clevr_hans3")
+
+
+def compile_text(text: str, skip: Collection[str] = ()) -> Program:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "program.pl"
+        path.write_text(text)
+        return nsfrc.compile(path, skip=skip)
+
+
+def random_compiled(seed: int, skip: Collection[str] = ()) -> Program:
+    return compile_text(random_program(random.Random(seed)), skip)
+
+
+def valuations(program: Program, batch: int, seed: int = 0, crisp: float = 0.3) -> torch.Tensor:
+    """Random V0 [batch, G] in float64; a share of the neural atoms is close to 0 or 1."""
+    generator = torch.Generator().manual_seed(seed)
+    V0 = torch.from_numpy(program.initial_valuation()).double().repeat(batch, 1)
+    neural = torch.from_numpy(program.ground.neural)
+    values = torch.rand(batch, int(neural.sum()), generator=generator, dtype=torch.float64)
+    sharp = torch.rand(values.shape, generator=generator) < crisp
+    V0[:, neural] = torch.where(sharp, (values > 0.5) * 0.98 + 0.01 * values, values)
+    return V0
+
+
+@contextmanager
+def near_ties() -> Iterator[list[bool]]:
+    """Collects whether Z above 1 was nearly shared by two values in a run of the reference.
+
+    There the gradient jumps, and no float32 engine can tell on which side it is. Values that are
+    exactly equal are no such case: the first atom has the gradient.
+    """
+    found: list[bool] = []
+
+    def watched(y: torch.Tensor, run: Run) -> torch.Tensor:
+        largest = original(y, run)
+        gap = largest - y
+        found.append(bool(((largest > 1) & (gap > 0) & (gap < 2e-5)).any() or ((largest - 1).abs() < 1e-5).any()))
+        return largest
+
+    original = reference._largest
+    reference._largest = watched
+    try:
+        yield found
+    finally:
+        reference._largest = original
+
+
+def run(program: Program, V0: torch.Tensor, engine: str, dtype: torch.dtype, W: torch.Tensor | None = None, **options):
+    """V_T and the gradients of a fixed random loss by V0 and by W, all in float64."""
+    V0 = V0.detach().to(dtype).requires_grad_()
+    weights = "hard" if W is None else torch.nn.Parameter(W.to(dtype))
+    V_T = program.reasoner(engine, clause_weights=weights, **options)(V0)
+    mixture = torch.rand(V_T.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
+    (V_T.double() * mixture).sum().backward()
+    g_W = None if W is None else weights.grad.double()
+    return V_T.detach().double(), V0.grad.double(), g_W
+
+
+def relative(mine: torch.Tensor, theirs: torch.Tensor) -> float:
+    """Largest difference, relative to the largest entry."""
+    return float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-12))

@@ -1,0 +1,150 @@
+"""Every engine agrees with the float64 reference, values and gradients, on shipped and random programs."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import nsfrc
+from nsfrc.passes import NAMES
+from tests.engines.support import SMALL, near_ties, random_compiled, relative, run, valuations
+
+VALUES, GRADIENTS = 2e-6, 1e-4
+WEIGHTS = {"hard": None, "fewer": 2, "more": 7}
+
+
+def weights(program, kind, seed=0):
+    if kind == "hard":
+        return None
+    rows = program.plan.C if kind == "same" else WEIGHTS[kind]
+    return torch.randn(rows, program.plan.C, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
+
+
+def agree(program, V0, W=None, **options):
+    """The cpu engine in float32 against the reference in float64; False if gradients could not be compared."""
+    mine = run(program, V0, "cpu", torch.float32, W, **options)
+    # The input that float32 sees, so that rounding it is not counted as an error of the engine.
+    with near_ties() as ties:
+        theirs = run(program, V0.float().double(), "reference", torch.float64, W, **options)
+    assert (mine[0] - theirs[0]).abs().max() <= VALUES
+    if any(ties):
+        return False
+    assert relative(mine[1], theirs[1]) <= GRADIENTS
+    if W is not None:
+        assert relative(mine[2], theirs[2]) <= GRADIENTS
+    return True
+
+
+@pytest.mark.parametrize("name", SMALL)
+@pytest.mark.parametrize("normalise", ["example", "batch"])
+@pytest.mark.parametrize("kind", WEIGHTS)
+def test_shipped(name, normalise, kind):
+    program = nsfrc.compile(name)
+    agree(program, valuations(program, 7), weights(program, kind), normalise=normalise)
+
+
+@pytest.mark.parametrize("outputs", ["all", "targets"])
+@pytest.mark.parametrize("inputs", ["all", "neural"])
+@pytest.mark.parametrize("name", ["twopairs", "clevr_hans3"])
+def test_inputs_and_outputs(name, inputs, outputs):
+    program = nsfrc.compile(name)
+    agree(program, valuations(program, 9), inputs=inputs, outputs=outputs)
+
+
+@pytest.mark.parametrize("name", ["threepairs", "clevr_hans7"])
+def test_large_programs_forward(name):
+    program = nsfrc.compile(name)
+    V0 = valuations(program, 1, crisp=0.6).float()
+    with torch.no_grad():
+        mine, theirs = (program.reasoner(e, steps=2)(V0.to(d)).double()
+                        for e, d in (("cpu", torch.float32), ("reference", torch.float64)))
+    assert (mine - theirs).abs().max() <= VALUES
+
+
+@given(
+    seed=st.integers(0, 10**6),
+    skip=st.sets(st.sampled_from(NAMES)),
+    kind=st.sampled_from([*WEIGHTS, "same"]),
+    normalise=st.sampled_from(["example", "batch"]),
+    inputs=st.sampled_from(["all", "neural"]),
+    outputs=st.sampled_from(["all", "targets"]),
+    batch=st.sampled_from([1, 2, 5, 9]),
+    steps=st.integers(1, 5),
+)
+@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+def test_random_programs(seed, skip, kind, normalise, inputs, outputs, batch, steps):
+    program = random_compiled(seed, skip)
+    V0 = valuations(program, batch, seed)
+    agree(program, V0, weights(program, kind, seed), normalise=normalise, inputs=inputs, outputs=outputs, steps=steps)
+
+
+@pytest.mark.parametrize("gamma", [0.001, 0.004, 0.0072, 0.05, 0.5, 3.0])
+def test_any_gamma(gamma):
+    program = nsfrc.compile("twopairs")
+    V0 = valuations(program, 6)
+    mine = run(program, V0, "cpu", torch.float32, gamma=gamma)
+    theirs = run(program, V0.float().double(), "reference", torch.float64, gamma=gamma)
+    assert (mine[0] - theirs[0]).abs().max() <= VALUES
+    # x/γ has an error of 6e-8/γ in float32, whoever computes it.
+    assert relative(mine[1], theirs[1]) <= max(GRADIENTS, 2e-6 / gamma)
+
+
+@pytest.mark.parametrize("case", ["above one", "negative", "facts changed", "derived given", "true lowered"])
+def test_any_starting_values(case):
+    """V0 need not be what the program declares; the engine must notice and not merge atoms."""
+    program = nsfrc.compile("twopairs")
+    V0 = valuations(program, 6)
+    if case == "above one":
+        V0[:3, program.index("color(obj1,red)")] = 1.7
+    elif case == "negative":
+        V0[:3, program.index("color(obj1,red)")] = -0.4
+    elif case == "facts changed":
+        V0[:, program.index("diff_color(red,blue)")] = 0.5
+    elif case == "derived given":
+        V0[:, program.index("same_shape_pair(obj2,obj1)")] = 0.8
+    else:
+        V0[:, 1] = 0.9
+    agree(program, V0)
+    with torch.no_grad():
+        mine = program.reasoner("cpu")(V0.float()).double()
+    assert (mine - program.reasoner("reference")(V0.float().double())).abs().max() <= VALUES
+
+
+@pytest.mark.parametrize("batch", [1, 3, 4, 5, 7, 8, 63, 64, 65, 1023])
+def test_a_result_never_depends_on_the_batch(batch):
+    program = nsfrc.compile("red_triangle")
+    V0 = valuations(program, batch).float()
+    reasoner = program.reasoner("cpu")
+    whole = reasoner(V0)
+    for i in {0, batch // 2, batch - 1}:
+        assert (whole[i] - reasoner(V0[i : i + 1])[0]).abs().max() <= 1e-6
+    assert torch.equal(whole, reasoner(V0))
+
+
+def test_same_bits_with_one_thread_and_two(monkeypatch):
+    program = nsfrc.compile("nine_circles")
+    V0 = valuations(program, 500).float()
+    monkeypatch.setattr("nsfrc.engines.cpu.engine.WORTH_A_THREAD", 1)
+    results = []
+    before = torch.get_num_threads()
+    try:
+        for threads in (1, 2, 3):
+            torch.set_num_threads(threads)
+            start = V0.clone().requires_grad_()
+            V_T = program.reasoner("cpu")(start)
+            V_T.sum().backward()
+            results.append((V_T.detach(), start.grad))
+    finally:
+        torch.set_num_threads(before)
+    for V_T, gradient in results[1:]:
+        assert (V_T - results[0][0]).abs().max() <= 1e-6
+        assert relative(gradient, results[0][1]) <= 1e-5
+
+
+def test_gradients_have_the_same_bits_in_every_run():
+    program = nsfrc.compile("twopairs")
+    V0, W = valuations(program, 33), torch.randn(3, program.plan.C, dtype=torch.float64)
+    first, second = (run(program, V0, "cpu", torch.float32, W) for _ in range(2))
+    assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

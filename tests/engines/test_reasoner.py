@@ -1,0 +1,150 @@
+"""The module that users hold: shapes, defaults, errors, learning, threads and processes."""
+
+from __future__ import annotations
+
+import multiprocessing
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+import torch
+
+import nsfrc
+from nsfrc.errors import NsfrcError
+from tests.engines.support import compile_text, valuations
+
+
+@pytest.fixture(scope="module")
+def program():
+    return nsfrc.compile("twopairs")
+
+
+def test_the_documented_names(program):
+    V0 = valuations(program, 3).float()
+    assert program.atoms[:3] == ["false", "true", "color(obj1,blue)"]
+    reasoner = program.reasoner(engine="cpu", normalise="example", steps=4, gamma=0.01)
+    assert isinstance(reasoner, torch.nn.Module)
+    V_T = reasoner(V0)
+    assert V_T.shape == V0.shape
+    assert torch.equal(reasoner.clause_weights, torch.eye(4)) and reasoner.hard
+    assert torch.equal(program.predict(V_T)["kp(img)"], V_T[:, program.index("kp(img)")])
+    targets = program.reasoner(outputs="targets")(V0)
+    assert targets.shape == (3, 1)
+    assert torch.allclose(program.predict(targets)["kp(img)"], program.predict(V_T)["kp(img)"], atol=1e-6)
+    assert program.index_tensor().shape == (4, 73, 24, 8)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_no_examples_and_no_steps(program, engine):
+    V0 = valuations(program, 3).float()
+    assert program.reasoner(engine)(V0[:0]).shape == (0, 73)
+    assert program.reasoner(engine, outputs="targets")(V0[:0]).shape == (0, 1)
+    assert torch.equal(program.reasoner(engine, steps=0)(V0), V0)
+
+
+def test_other_layouts_and_types(program):
+    V0 = valuations(program, 8).float()
+    reasoner = program.reasoner()
+    expected = reasoner(V0)
+    assert torch.equal(reasoner(V0.T.contiguous().T), expected)
+    assert torch.equal(reasoner(V0.repeat_interleave(2, 0)[::2]), expected)
+    assert reasoner(V0.double()).dtype == torch.float64
+    assert reasoner(V0.half()).dtype == torch.float16
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"engine": "cpuu"}, "did you mean cpu"),
+        ({"normalise": "image"}, "'example' or 'batch'"),
+        ({"outputs": "target"}, "'all' or 'targets'"),
+        ({"steps": -1}, "steps must be 0 or more"),
+        ({"gamma": 0.0}, "gamma must be above 0"),
+        ({"clause_weights": torch.zeros(2, 3)}, r"needs \[M, 4\]"),
+        ({"clause_weights": "soft"}, "'hard', 'trainable' or a tensor"),
+    ],
+)
+def test_bad_options(program, options, message):
+    with pytest.raises(NsfrcError, match=message):
+        program.reasoner(**options)
+
+
+@pytest.mark.parametrize("V0", [torch.zeros(2, 72), torch.zeros(73), torch.zeros(2, 73, dtype=torch.long)])
+def test_bad_valuations(program, V0):
+    with pytest.raises(NsfrcError, match="V0"):
+        program.reasoner()(V0)
+
+
+def test_unknown_atom(program):
+    with pytest.raises(NsfrcError, match="did you mean kp"):
+        program.index("kpp(img)")
+    with pytest.raises(NsfrcError, match="columns"):
+        program.predict(torch.zeros(2, 5))
+
+
+LEARN = """
+:- type(image, [img]).
+:- type(object, slots(3)).
+:- type(color, [red, blue]).
+:- neural(color(object, color)).
+:- target(kp(img)).
+:- target(other(img)).
+:- pred(kp(image)).
+:- pred(other(image)).
+:- neural(in(object, image)).
+kp(X) :- in(O, X), color(O, red).
+kp(X) :- in(O, X), color(O, blue).
+other(X) :- in(O1, X), in(O2, X), color(O1, red), color(O2, blue).
+"""
+
+
+def test_clause_weights_learn_which_rule_holds():
+    """One learnt clause out of three must explain labels made with the second."""
+    program = compile_text(LEARN)
+    V0 = valuations(program, 64, crisp=1).float()
+    labels = program.predict(
+        program.reasoner("reference", clause_weights=torch.tensor([[-20.0, 20.0, -20.0]]))(V0.double())
+    )["kp(img)"].float()
+    torch.manual_seed(0)
+    weights = torch.nn.Parameter(torch.zeros(1, 3))
+    reasoner = program.reasoner(clause_weights=weights)
+    optimiser = torch.optim.Adam(reasoner.parameters(), lr=0.1)
+    for _ in range(60):
+        optimiser.zero_grad()
+        loss = (program.predict(reasoner(V0))["kp(img)"] - labels).square().mean()
+        loss.backward()
+        optimiser.step()
+    assert weights.softmax(1).argmax().item() == 1
+    assert loss.item() < 0.01
+
+
+def test_trainable_weights_start_close_to_the_program(program):
+    V0 = valuations(program, 5).float()
+    trainable = program.reasoner(clause_weights="trainable")
+    assert isinstance(trainable.clause_weights, torch.nn.Parameter)
+    assert [name for name, _ in trainable.named_parameters()] == ["clause_weights"]
+    assert (trainable(V0) - program.reasoner()(V0)).abs().max() < 0.01
+
+
+def test_many_python_threads(program):
+    V0 = valuations(program, 300).float()
+    reasoner = program.reasoner()
+    expected = reasoner(V0)
+    with ThreadPoolExecutor(8) as pool:
+        assert all(torch.equal(r, expected) for r in pool.map(reasoner, [V0] * 32))
+
+
+def _reason_in_child(queue, V0):
+    queue.put(float(nsfrc.compile("twopairs").reasoner()(torch.tensor(V0)).sum()))
+
+
+def test_forked_child(program, monkeypatch):
+    """A child forked after the parent used its threads must not wait for them."""
+    monkeypatch.setattr("nsfrc.engines.cpu.engine.WORTH_A_THREAD", 1)
+    V0 = valuations(program, 200).float()
+    expected = float(program.reasoner()(V0).sum())
+    context = multiprocessing.get_context("fork")
+    queue = context.Queue()
+    child = context.Process(target=_reason_in_child, args=(queue, V0.tolist()))
+    child.start()
+    assert queue.get(timeout=120) == pytest.approx(expected)
+    child.join()
