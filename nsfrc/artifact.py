@@ -42,13 +42,15 @@ def save(program: Program, path: Path) -> Path:
     return path
 
 
-def _pack(header: str, tensors: dict[str, np.ndarray]) -> bytes:
-    return to_bytes(tensors, {"nsfrc": header, "crc32": _checksum(header, tensors)})
+def _pack(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> bytes:
+    # One entry holds everything: safetensors writes several in no fixed order.
+    header = {**header, "crc32": _checksum(header, tensors)}
+    return to_bytes(tensors, {"nsfrc": json.dumps(header, sort_keys=True)})
 
 
-def _checksum(header: str, tensors: dict[str, np.ndarray]) -> str:
+def _checksum(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> str:
     """Tells accidents such as a flipped bit; what the tables say is verified all the same."""
-    code = zlib.crc32(header.encode())
+    code = zlib.crc32(json.dumps({**header, "crc32": None}, sort_keys=True).encode())
     for name, table in sorted(tensors.items()):
         code = zlib.crc32(f"{name} {table.dtype} {table.shape}".encode(), code)
         code = zlib.crc32(table.tobytes(), code)
@@ -87,9 +89,9 @@ def _compact(table: np.ndarray) -> np.ndarray:
     return small(table) if table.dtype.kind in "iu" else table
 
 
-def _header(program: Program) -> str:
+def _header(program: Program) -> dict[str, Any]:
     ground = program.ground
-    return json.dumps({
+    return {
         "format": FORMAT,
         "nsfrc": __version__,
         "name": program.name,
@@ -102,7 +104,7 @@ def _header(program: Program) -> str:
         "steps": program.steps,
         "depth": program.depth,
         "settings": asdict(program.settings),
-    }, sort_keys=True)
+    }
 
 
 def load(path: Path) -> Program:
@@ -124,8 +126,7 @@ def load(path: Path) -> Program:
 def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
     try:
         with safe_open(path, framework="numpy") as file:
-            metadata = file.metadata() or {}
-            text = metadata.get("nsfrc")
+            text = (file.metadata() or {}).get("nsfrc")
             if text is None:
                 raise NsfrcError(f"{path} is a safetensors file, but not a compiled program: it has no nsfrc header")
             header = json.loads(text)
@@ -137,12 +138,12 @@ def _read(path: Path) -> tuple[dict[str, Any], dict[str, np.ndarray]]:
                     f"this is nsfrc {__version__}, which reads up to format {FORMAT}: update nsfrc"
                 )
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-            if metadata.get("crc32") != _checksum(text, tensors):
+            if header.get("crc32") != _checksum(header, tensors):
                 raise NsfrcError(f"{path} is damaged (its checksum is wrong): compile the program again")
             return header, tensors
     except FileNotFoundError:
         raise NsfrcError(f"there is no file {path}") from None
-    except (SafetensorError, json.JSONDecodeError) as error:
+    except (SafetensorError, json.JSONDecodeError, RecursionError) as error:
         raise NsfrcError(f"{path} is not a compiled program, or it is cut short ({error})") from None
     except OSError as error:
         raise NsfrcError(f"cannot read {path}: {error.strerror or error}") from None
@@ -153,13 +154,19 @@ def _ground(header: dict[str, Any], tensors: dict[str, np.ndarray]) -> GroundPro
     predicates = tuple(ir.Predicate(p["name"], tuple(p["types"]), p["role"]) for p in header["predicates"])
     herbrand = Herbrand.of(types, predicates)
     stored = {name: tensors[f"ground.{name}"] for name in _GROUND}
-    whole = {name: stored[name].astype(np.int64) for name in ("pair_start", "components")}
-    index = {name: stored[name].astype(np.int32) for name in ("targets", "pair_clause", "pair_head", "power")}
+    whole = {name: _whole(stored[name], np.int64) for name in ("pair_start", "components")}
+    index = {name: _whole(stored[name], np.int32) for name in ("targets", "pair_clause", "pair_head", "power")}
     atoms = np.arange(herbrand.size, dtype=np.int32)
     return GroundProgram(
         herbrand=herbrand, clauses=tuple(header["clauses"]), S=int(header["S"]), L=int(header["L"]),
         initial=stored["initial"], neural=stored["neural"], slot_of=atoms, members=atoms,
-        factors=tensors["ground.factors"].astype(np.int32) + np.int32(NOTHING),
+        factors=_whole(tensors["ground.factors"], np.int32) + np.int32(NOTHING),
         multiplicity=np.ones(len(stored["power"]), dtype=np.int64),
         nodes=np.zeros((0, 2), dtype=np.int32), active=herbrand.size, **whole, **index,
     )
+
+
+def _whole(table: np.ndarray, dtype: type[np.signedinteger]) -> np.ndarray:
+    if table.dtype.kind not in "iu" or int(table.max(initial=0)) > np.iinfo(dtype).max:
+        raise ValueError("a table does not hold small whole numbers")
+    return table.astype(dtype)

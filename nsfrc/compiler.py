@@ -10,7 +10,7 @@ from pathlib import Path
 
 from nsfrc import ir, passes
 from nsfrc.check import check
-from nsfrc.errors import Diagnostic, Diagnostics
+from nsfrc.errors import Diagnostic, Diagnostics, NsfrcError
 from nsfrc.ground import MAX_ROWS, ground
 from nsfrc.grounded import GroundProgram
 from nsfrc.parse import find_program, read
@@ -58,6 +58,8 @@ def compile_file(
 ) -> Compilation:
     """Compile a file, or a shipped program by name. Raises CompileError with all that is wrong with it."""
     source = find_program(str(name))
+    if source.suffix == ".nsfrc":
+        raise NsfrcError(f"{source} is compiled already: `nsfrc reason` and `nsfrc.load` take it as it is")
     found, clock = Diagnostics(), Clock()
     with clock("parse"):
         sentences = read(source, found)

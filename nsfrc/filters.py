@@ -26,18 +26,20 @@ def holds(
         with np.errstate(divide="ignore", invalid="ignore"):
             left, right = (_number(side, clause, values, herbrand) for side in (condition.left, condition.right))
             return _NUMERIC[condition.op](left, right) & np.isfinite(left) & np.isfinite(right)
-    left, right = (_name(side, clause, values, herbrand) for side in (condition.left, condition.right))
+    ids: dict[str, int] = {}
+    left, right = (_identity(side, clause, values, herbrand, ids) for side in (condition.left, condition.right))
     return left == right if condition.op == "==" else left != right
 
 
-def _name(
-    side: ir.Expr, clause: ir.Clause, values: Mapping[str, np.ndarray], herbrand: Herbrand
+def _identity(
+    side: ir.Expr, clause: ir.Clause, values: Mapping[str, np.ndarray], herbrand: Herbrand, ids: dict[str, int]
 ) -> np.ndarray:
-    """Names of the constants a term stands for."""
+    """A number for the name of each constant a term stands for; `ids` numbers the names met so far."""
     if isinstance(side, ir.Var):
-        return np.array(_constants(side, clause, herbrand))[values[side.name]]
+        numbers = [ids.setdefault(name, len(ids)) for name in _constants(side, clause, herbrand)]
+        return np.array(numbers)[values[side.name]]
     if isinstance(side, ir.Const):
-        return np.array(side.name)
+        return np.array(ids.setdefault(side.name, len(ids)))
     raise TypeError(f"arithmetic in a comparison by name: {side}")
 
 

@@ -66,7 +66,8 @@ def _refuse_explosion(program: ir.Program, herbrand: Herbrand, found: Diagnostic
     if pairs > most_pairs:
         found.error(
             None,
-            f"{len(counted):,} clauses × {herbrand.size:,} ground atoms are {pairs:,} pairs; the limit is {most_pairs:,}",
+            f"{len(counted):,} clauses × {herbrand.size:,} ground atoms are {pairs:,} pairs; "
+            f"the limit is {most_pairs:,}",
             "use fewer slots (--slots) or predicates with fewer arguments, or raise the limit with --max-rows",
         )
         found.stop()
@@ -81,8 +82,9 @@ def _refuse_explosion(program: ir.Program, herbrand: Herbrand, found: Diagnostic
         )
         found.error(
             clause.span,
-            f"this clause grounds to {size.rows:,} rows ({size.heads:,} heads × {size.assignments:,} assignments "
-            f"of {variables or 'no variables'}); the limit for the program is {max_rows:,}",
+            f"this clause grounds to {size.rows:,} rows ({size.heads:,} head{'s' * (size.heads != 1)} × "
+            f"{size.assignments:,} assignments of {variables or 'no variables'}); "
+            f"the limit for the program is {max_rows:,}",
             "split the body into derived predicates with fewer variables each, use fewer slots (--slots), "
             "or raise the limit with --max-rows",
         )

@@ -20,8 +20,9 @@ class Plan:
     sizes [9]: G, C, S, L, slots, active slots, false slot, true slot, whether slots are merged.
     slot_of [G]: slot of each atom.  members [slots]: the first atom of each slot.
     node_left, node_right [nodes]: rows of X; node i is row `active + 1 + i`.
-    row_left, row_right [rows]: rows of X whose product is the row; row_times [rows]: multiplicity.
-    run_start [runs + 1]: rows of a run, which share a pair and a power; run_power [runs]: into `powers`.
+    row_left, row_right [rows]: rows of X whose product is the row; equal left factors stand together.
+    run_start [runs + 1]: rows of a run, which share a pair, a power and a multiplicity.
+    run_power [runs]: into `powers`; run_times [runs]: multiplicity.
     powers [n]: the powers of `true` that occur.
     pair_start [pairs + 1]: runs of a pair; pair_clause [pairs], ascending; pair_padding [pairs]: all-false rows.
     heads [n]: slots that head clauses; head_start [n + 1], head_pairs: their pairs.
@@ -35,9 +36,9 @@ class Plan:
     node_right: np.ndarray
     row_left: np.ndarray
     row_right: np.ndarray
-    row_times: np.ndarray
     run_start: np.ndarray
     run_power: np.ndarray
+    run_times: np.ndarray
     powers: np.ndarray
     pair_start: np.ndarray
     pair_clause: np.ndarray
@@ -86,39 +87,46 @@ class Plan:
 def lower(program: GroundProgram) -> Plan:
     """Lay a ground program out as tables. Rows with more than two factors become chains of nodes."""
     nodes, rows = _two_factors(program)
-    times_true = program.power
+    place = _places(program, len(nodes))
+    nodes, rows = place[nodes], _common_factor_left(place[rows])
     pair = program.pair_of_row
-    order = np.lexsort((times_true, pair))
-    starts = np.flatnonzero(np.r_[True, (np.diff(pair[order]) != 0) | (np.diff(times_true[order]) != 0)][: len(order)])
-    powers, run_power = np.unique(times_true[order][starts], return_inverse=True)
+    key = np.stack([pair, program.power, program.multiplicity], axis=1)
+    order = np.lexsort((rows[:, 1], rows[:, 0], program.multiplicity, program.power, pair))
+    key = key[order]
+    starts = np.flatnonzero(np.r_[True, (np.diff(key, axis=0) != 0).any(axis=1)][: len(order)])
+    powers, run_power = np.unique(key[starts, 1], return_inverse=True)
     heads, which = np.unique(program.pair_head, return_inverse=True)
-    shift = _shifted(program, len(nodes))
     times = np.zeros(program.pairs, dtype=np.int64)
     np.add.at(times, pair, program.multiplicity)
-    constant = np.where(program.neural, np.nan, program.initial).astype(np.float32)
-    merged = program.slots < program.G
     return Plan(
         sizes=np.array([program.G, program.C, program.S, program.L, program.slots, program.active,
-                        program.false, program.true, merged], dtype=np.int64),
+                        program.false, program.true, program.slots < program.G], dtype=np.int64),
         slot_of=small(program.slot_of),
         members=small(program.members),
-        node_left=small(shift[nodes[:, 0]]),
-        node_right=small(shift[nodes[:, 1]]),
-        row_left=small(shift[rows[order, 0]]),
-        row_right=small(shift[rows[order, 1]]),
-        row_times=program.multiplicity[order].astype(np.float32),
+        node_left=small(nodes[:, 0]),
+        node_right=small(nodes[:, 1]),
+        row_left=small(rows[order, 0]),
+        row_right=small(rows[order, 1]),
         run_start=small(np.append(starts, len(order))),
         run_power=small(run_power),
+        run_times=key[starts, 2].astype(np.float32),
         powers=small(powers),
-        pair_start=small(np.searchsorted(pair[order][starts], np.arange(program.pairs + 1))),
+        pair_start=small(np.searchsorted(key[starts, 0], np.arange(program.pairs + 1))),
         pair_clause=small(program.pair_clause),
         pair_padding=(program.S - times).astype(np.float32),
         heads=small(heads),
         head_start=small(np.append(0, np.cumsum(np.bincount(which, minlength=len(heads))))),
         head_pairs=small(np.argsort(which, kind="stable")),
         targets=small(program.targets),
-        constant=constant,
+        constant=np.where(program.neural, np.nan, program.initial).astype(np.float32),
     )
+
+
+def _common_factor_left(rows: np.ndarray) -> np.ndarray:
+    """Put the factor that more rows have on the left, where an engine multiplies it once for all of them."""
+    uses = np.bincount(rows.ravel()) if rows.size else np.zeros(1, dtype=np.int64)
+    swap = uses[rows[:, 1]] > uses[rows[:, 0]]
+    return np.where(swap[:, None], rows[:, ::-1], rows)
 
 
 def _two_factors(program: GroundProgram) -> tuple[np.ndarray, np.ndarray]:
@@ -135,7 +143,7 @@ def _two_factors(program: GroundProgram) -> tuple[np.ndarray, np.ndarray]:
     return nodes, rows
 
 
-def _shifted(program: GroundProgram, nodes: int) -> np.ndarray:
+def _places(program: GroundProgram, nodes: int) -> np.ndarray:
     """Row of X for a slot or node of the ground program; the last entry, for NOTHING, is the constant 1."""
     place = np.arange(program.slots + nodes + 1, dtype=np.int64)
     place[program.slots:] += 1 - (program.slots - program.active)

@@ -84,7 +84,8 @@ def check_reach(program: ir.Program, ground: GroundProgram, found: Diagnostics) 
     if steps is not None and steps < needed and not found.failed:
         found.warn(
             None,
-            f"{steps} steps are too few: deriving {', '.join(map(str, program.targets))} takes {needed}",
+            f"{steps} {'step is' if steps == 1 else 'steps are'} too few: "
+            f"deriving {', '.join(map(str, program.targets))} takes {needed}",
             f"write :- steps({needed}). or leave it out",
         )
     found.stop()

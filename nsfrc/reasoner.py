@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING
 
 import torch
@@ -79,5 +80,5 @@ def _check(run: Run) -> None:
             raise NsfrcError(f"{name} is {' or '.join(map(repr, allowed))}, not {getattr(run, name)!r}")
     if run.steps < 0:
         raise NsfrcError(f"steps must be 0 or more, not {run.steps}")
-    if not run.gamma > 0:
-        raise NsfrcError(f"gamma must be above 0, not {run.gamma}")
+    if not 0 < run.gamma < math.inf:
+        raise NsfrcError(f"gamma must be a number above 0, not {run.gamma}")

@@ -47,12 +47,14 @@ def verify_ground(program: GroundProgram) -> None:
     _require(program.S >= 1 and program.L >= 1, "S and L must be at least 1")
     for name in ("initial", "neural", "slot_of"):
         _require(getattr(program, name).shape == (g,), f"{name} has the wrong length")
-    _require(program.initial.dtype.kind == "f" and program.neural.dtype.kind == "b", "starting values are of another kind")
+    kinds = program.initial.dtype.kind + program.neural.dtype.kind
+    _require(kinds == "fb", "starting values are of another kind")
     _require(bool(np.isin(program.initial, (0, 1)).all()), "a starting value is neither 0 nor 1")
     _require(program.initial[0] == 0 and program.initial[1] == 1, "false must start at 0 and true at 1")
     _indices(program.slot_of, program.slots, "slots")
     _indices(program.members, g, "members")
-    _require(bool((program.slot_of[program.members] == np.arange(program.slots)).all()), "members are not in their slots")
+    own = program.slot_of[program.members] == np.arange(program.slots)
+    _require(bool(own.all()), "members are not in their slots")
     _require(program.pair_clause.shape == program.pair_head.shape == (pairs,), "pairs have the wrong length")
     _indices(program.pair_clause, program.C, "clauses of pairs")
     _indices(program.pair_head, program.slots, "heads of pairs")
@@ -92,7 +94,7 @@ def verify_plan(plan: Plan, program: GroundProgram) -> None:
 def _verify_slots(plan: Plan, program: GroundProgram) -> None:
     _require(plan.sizes.shape == (9,) and plan.sizes.dtype.kind == "i", "sizes have the wrong shape")
     expected = (program.G, program.C, program.S, program.L)
-    _require((plan.G, plan.C, plan.S, plan.L) == expected, "the plan is for another program")
+    _require(expected == (plan.G, plan.C, plan.S, plan.L), "the plan is for another program")
     _require(plan.slot_of.shape == plan.constant.shape == (plan.G,), "atoms have the wrong length")
     _require(plan.members.shape == (plan.slots,), "members have the wrong length")
     _require(0 < plan.active <= plan.slots, "more active slots than slots")
@@ -115,18 +117,23 @@ def _verify_products(plan: Plan) -> None:
     for side in (plan.row_left, plan.row_right):
         _require(side.shape == (plan.rows,), "rows have the wrong length")
         _indices(side, plan.active + 1 + plan.nodes, "factors of rows")
-    _counts(plan.row_times, plan.rows, 1, "multiplicities")
 
 
 def _verify_pairs(plan: Plan) -> None:
     runs, pairs, heads = len(plan.run_power), len(plan.pair_clause), len(plan.heads)
     _starts(plan.run_start, runs, plan.rows, "runs")
+    _counts(plan.run_times, runs, 1, "multiplicities")
     _indices(plan.run_power, len(plan.powers), "powers of runs")
     _indices(plan.powers, plan.L + 1, "powers")
+    _require(bool((np.diff(plan.powers.astype(np.int64)) > 0).all()), "powers are not in order")
     _starts(plan.pair_start, pairs, runs, "pairs")
     _indices(plan.pair_clause, plan.C, "clauses of pairs")
     _require(bool((np.diff(plan.pair_clause.astype(np.int64)) >= 0).all()), "pairs are not in clause order")
     _counts(plan.pair_padding, pairs, 0, "paddings")
+    if pairs:
+        by_run = plan.run_times.astype(np.float64) * np.diff(plan.run_start.astype(np.int64))
+        total = np.add.reduceat(by_run, plan.pair_start[:-1].astype(np.int64)) + plan.pair_padding
+        _require(bool(np.allclose(total, plan.S, rtol=1e-5)), "the substitutions of a head do not add up to S")
     _indices(plan.heads, plan.active, "heads")
     _require(bool((np.diff(plan.heads.astype(np.int64)) > 0).all()), "heads are not in order")
     _starts(plan.head_start, heads, pairs, "heads")

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
-from nsfrc.errors import CompileError
-from nsfrc.ground import components, injective, sizes
+from nsfrc import ir
+from nsfrc.errors import CompileError, Diagnostics
+from nsfrc.ground import components, ground, injective, sizes
 from nsfrc.grounded import NOTHING, GroundProgram
 from nsfrc.herbrand import Herbrand
 from nsfrc.passes.live import live
@@ -40,7 +43,7 @@ def spelt(program: GroundProgram) -> dict[tuple[int, int], list[tuple[int, ...]]
 
 def check_against_slow(program: GroundProgram, tensor: np.ndarray) -> None:
     verify_ground(program)
-    assert (program.C, program.G, program.S, program.L) == tensor.shape
+    assert tensor.shape == (program.C, program.G, program.S, program.L)
     for (clause, head), rows in spelt(live(program)).items():
         wanted = [tuple(map(int, row)) for row in tensor[clause, head] if row.any()]
         assert rows == sorted(wanted)
@@ -110,7 +113,7 @@ def test_a_short_body_is_filled_with_true_and_padding_is_false() -> None:
     first = program.pair_of_row[(program.pair_clause[program.pair_of_row] == 0)
                                 & (program.pair_head[program.pair_of_row] == head)]
     rows = np.flatnonzero(program.pair_of_row == first[0])
-    assert program.power[rows].tolist() == [2, 2, 2, 0]
+    assert program.power[rows].tolist() == [3, 3, 3, 0]
     assert program.multiplicity[rows].tolist() == [1, 1, 1, 3]
     assert (program.factors[rows[-1]] == 0).all()
 
@@ -129,12 +132,20 @@ def test_a_filter_that_no_head_passes_leaves_pairs_empty() -> None:
     assert program.S == 3
 
 
-def test_no_arguments_and_no_body() -> None:
+def test_no_arguments() -> None:
     program = live(grounded(small("no arguments")))
     names = program.herbrand.names()
     rows = spelt(program)
-    assert rows[2, names.index("warm")] == [(1, 1)]
-    assert len(rows[0, names.index("alarm")]) == 6
+    assert [len(rows[0, names.index("alarm")]), len(rows[1, names.index("warm")])] == [6, 3]
+    assert program.initial[names.index("warm")] == 1
+
+
+def test_no_body() -> None:
+    checked = small("no arguments")
+    empty = ir.Clause(ir.Atom("warm", ()), (), (), ())
+    program = live(grounded(replace(checked, clauses=(*checked.clauses, empty))))
+    assert spelt(program)[2, program.herbrand.names().index("warm")] == [(1, 1)]
+    assert program.power[-1] == program.L == 2
 
 
 def test_starting_values() -> None:
@@ -146,7 +157,8 @@ def test_starting_values() -> None:
     assert neural == {"in", "color", "size", "near"}
 
 
-@pytest.mark.parametrize(("constants", "variables", "ways"), [(4, 2, 12), (3, 3, 6), (2, 3, 0), (5, 0, 1), (300, 1, 300)])
+@pytest.mark.parametrize(("constants", "variables", "ways"),
+                         [(4, 2, 12), (3, 3, 6), (2, 3, 0), (5, 0, 1), (300, 1, 300)])
 def test_injective(constants: int, variables: int, ways: int) -> None:
     found = injective(constants, variables)
     assert found.shape == (ways, variables)
@@ -171,9 +183,7 @@ def test_components_are_joined_by_free_variables_only() -> None:
 def test_counting_agrees_with_enumerating() -> None:
     program = shipped("threepairs").program
     herbrand = Herbrand.of(program.types, program.predicates)
-    counted = {number: size.rows for number, size in enumerate(sizes(program, herbrand))}
-    assert counted == {0: 720, 1: 90, 2: 90, 3: 180 + 90 - 90} or sum(counted.values()) >= 1080
-    assert counted[0] == 720
+    assert [size.rows for size in sizes(program, herbrand)] == [720, 90, 90, 180]
 
 
 def test_a_program_without_clauses_is_refused() -> None:
@@ -182,9 +192,6 @@ def test_a_program_without_clauses_is_refused() -> None:
 
 
 def refused(program_text: str, max_rows: int) -> CompileError:
-    from nsfrc.errors import Diagnostics
-    from nsfrc.ground import ground
-
     with pytest.raises(CompileError) as caught:
         ground(typed(VOCABULARY + program_text, object=12), Diagnostics(), max_rows)
     return caught.value
@@ -199,7 +206,7 @@ def test_explosion_names_the_clause_its_variables_and_the_count() -> None:
     (found,) = (d for d in error.diagnostics if d.severity == "error")
     assert found.span is not None and "kp(X)" in found.span.source.line(found.span.line)
     assert found.message == (
-        "this clause grounds to 35,640 rows (1 heads × 35,640 assignments of A, B, C, D over 12 constants of "
+        "this clause grounds to 35,640 rows (1 head × 35,640 assignments of A, B, C, D over 12 constants of "
         "object; N over 3 constants of size); the limit for the program is 1,000"
     )
     assert found.hint is not None and "--slots" in found.hint and "--max-rows" in found.hint
@@ -212,9 +219,6 @@ def test_explosion_of_many_small_clauses_is_found_too() -> None:
 
 
 def test_the_limit_is_inclusive() -> None:
-    from nsfrc.errors import Diagnostics
-    from nsfrc.ground import ground
-
     program = typed(VOCABULARY + ":- target(kp(img)). kp(X) :- in(A, X), in(B, X).")
     assert ground(program, Diagnostics(), 6).S == 6
     with pytest.raises(CompileError):
@@ -236,9 +240,6 @@ def test_a_clause_without_heads_is_not_enumerated() -> None:
 
 def test_too_many_pairs_of_clauses_and_atoms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nsfrc.ground.MAX_ROWS", 50)
-    from nsfrc.errors import Diagnostics
-    from nsfrc.ground import ground
-
     program = typed(VOCABULARY + ":- target(kp(img)). kp(X) :- in(A, X). kp(X) :- in(A, X), in(B, X).")
     with pytest.raises(CompileError, match="2 clauses × 27 ground atoms are 54 pairs; the limit is 50"):
         ground(program, Diagnostics(), 50)

@@ -76,4 +76,10 @@ def main() -> None:
     except BrokenPipeError:
         sys.stderr.close()
         code = 1
+    except MemoryError:
+        click.echo("error: out of memory: use fewer slots (--slots), or a smaller --batch-size", err=True)
+        code = 1
+    except OSError as error:  # such as a full disk behind standard output
+        click.echo(f"error: {error.strerror or error}", err=True)
+        code = 1
     sys.exit(code if isinstance(code, int) else 0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import click
@@ -17,7 +18,7 @@ def parse_slots(context: click.Context, option: click.Parameter, values: tuple[s
     slots = {}
     for value in values:
         name, _, number = value.partition("=")
-        if not name or not number.isdecimal() or int(number) < 1:
+        if not name or not re.fullmatch("[0-9]{1,9}", number) or int(number) < 1:
             raise click.BadParameter(f"{value!r} is not TYPE=NUMBER, as in object=9")
         slots[name] = int(number)
     return slots

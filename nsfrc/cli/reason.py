@@ -13,6 +13,8 @@ import numpy as np
 from nsfrc.errors import NsfrcError
 from nsfrc.program import Program, open_program
 
+EXAMPLE = 'one object from atoms to values, as in {"in(obj1,img)": 0.9}'
+
 
 @click.command(
     "reason",
@@ -49,21 +51,21 @@ def command(
     import torch
 
     reasoner = compiled.reasoner(engine, normalise, steps, gamma, outputs="targets", inputs="neural")
-    width = max(len(t) for t in compiled.targets)
-    if not as_json:
-        click.echo("world  " + "  ".join(f"{t:>{max(width, 6)}}" for t in compiled.targets))
+    width = max(6, *(len(t) for t in compiled.targets))
     number = 0
     while batch := list(islice(worlds, batch_size)):
         with torch.no_grad():
             values = reasoner(torch.from_numpy(np.stack(batch))).tolist()
+        if not number and not as_json:
+            click.echo("world  " + "  ".join(f"{t:>{width}}" for t in compiled.targets))
         for row in values:
             number += 1
             if as_json:
                 click.echo(json.dumps({"world": number, **dict(zip(compiled.targets, row, strict=True))}))
             else:
-                click.echo(f"{number:>5}  " + "  ".join(f"{v:>{max(width, 6)}.4f}" for v in row))
+                click.echo(f"{number:>5}  " + "  ".join(f"{v:>{width}.4f}" for v in row))
     if not number:
-        raise NsfrcError(f"{facts} holds no facts")
+        raise NsfrcError(f"{_spoken(facts)} holds no facts")
 
 
 def _random(program: Program, count: int, seed: int) -> Iterator[np.ndarray]:
@@ -76,10 +78,14 @@ def _random(program: Program, count: int, seed: int) -> Iterator[np.ndarray]:
         yield values
 
 
+def _spoken(path: Path | None) -> str:
+    return "standard input" if str(path) == "-" else str(path)
+
+
 def _read(program: Program, path: Path) -> Iterator[np.ndarray]:
-    name = "standard input" if str(path) == "-" else str(path)
+    name = _spoken(path)
     try:
-        with click.open_file(str(path), encoding="utf-8") as file:
+        with click.open_file(str(path), encoding="utf-8-sig") as file:
             for number, line in enumerate(file, 1):
                 if line.strip():
                     yield _valuation(program, line, f"{name}:{number}")
@@ -94,9 +100,9 @@ def _valuation(program: Program, line: str, place: str) -> np.ndarray:
     try:
         facts = json.loads(line)
     except (json.JSONDecodeError, RecursionError) as error:
-        raise NsfrcError(f"{place}: not JSON ({error}); a line is one object, as in {{\"in(obj1,img)\": 0.9}}") from None
+        raise NsfrcError(f"{place}: not JSON ({error}); a line is {EXAMPLE}") from None
     if not isinstance(facts, dict):
-        raise NsfrcError(f"{place}: a line must be an object from atoms to values, as in {{\"in(obj1,img)\": 0.9}}")
+        raise NsfrcError(f"{place}: a line must be {EXAMPLE}")
     values = program.initial_valuation()
     for atom, value in facts.items():
         if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:

@@ -53,7 +53,8 @@ def near_ties() -> Iterator[list[bool]]:
     def watched(y: torch.Tensor, run: Run) -> torch.Tensor:
         largest = original(y, run)
         gap = largest - y
-        found.append(bool(((largest > 1) & (gap > 0) & (gap < 2e-5)).any() or ((largest - 1).abs() < 1e-5).any()))
+        close_call = (largest != 1) & ((largest - 1).abs() < 1e-5)
+        found.append(bool(((largest > 1) & (gap > 0) & (gap < 2e-5)).any() or close_call.any()))
         return largest
 
     original = reference._largest
@@ -76,5 +77,5 @@ def run(program: Program, V0: torch.Tensor, engine: str, dtype: torch.dtype, W: 
 
 
 def relative(mine: torch.Tensor, theirs: torch.Tensor) -> float:
-    """Largest difference, relative to the largest entry."""
-    return float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-12))
+    """Largest difference, relative to the largest entry; entries all below 1e-3 are what cancellation left."""
+    return float((mine - theirs).abs().max() / theirs.abs().max().clamp(min=1e-3))

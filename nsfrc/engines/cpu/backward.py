@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 
 from nsfrc.engines.cpu.forward import is_bounded, new_scratch, padded_lanes
-from nsfrc.engines.cpu.maths import FAST, LOWEST, exp2, power, share_of_first
+from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, flush_denormals, larger, power, restore, share_of_first
 from nsfrc.engines.cpu.step import (
     ONE,
     ZERO,
@@ -30,7 +30,7 @@ from nsfrc.engines.cpu.tables import unpack
 TIE = np.float32(1.0 - 5e-7)
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _open(z, g_z, unclaimed, whole_batch):
     """Before Z's gradient is given: every lane's still to be claimed; one maximum of a batch has all of it."""
     total = ZERO
@@ -41,7 +41,7 @@ def _open(z, g_z, unclaimed, whole_batch):
         fill(g_z, total)
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _claim(values, g, g_z, unclaimed, whole_batch):
     """Give Z's gradient to g in lanes where `values`, divided by Z, are the first to reach 1."""
     for i in range(len(values)):
@@ -52,7 +52,7 @@ def _claim(values, g, g_z, unclaimed, whole_batch):
             unclaimed[i] = False
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _undivide(values, g, z, g_z):
     """From the gradient of values/Z to that of values, in place; adds Z's to g_z. `values` are divided."""
     for row in range(values.shape[0]):
@@ -61,7 +61,7 @@ def _undivide(values, g, z, g_z):
             g_z[i] -= g[row, i] * values[row, i]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _through_values(head_of, order, k, whole_batch, before, after, z, derived, g, g_derived, g_z, unclaimed):
     """From the gradient of V' to those of V (in place) and of R. V: active slots, then rest."""
     active, last, lanes = len(head_of), derived.shape[0] - 1, len(z)
@@ -81,7 +81,7 @@ def _through_values(head_of, order, k, whole_batch, before, after, z, derived, g
             g[slot, i] *= mine
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _through_derived_z(derived, z, g_derived, whole_batch, g_z, unclaimed):
     """From the gradient of normalised R to that of R, in place. Atoms that head nothing come first."""
     last = derived.shape[0] - 1
@@ -93,7 +93,7 @@ def _through_derived_z(derived, z, g_derived, whole_batch, g_z, unclaimed):
         _claim(derived[h], g_derived[h], g_z, unclaimed, whole_batch)
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _through_hard(head_start, head_pairs, pair_clause, k, pairs, derived, z, shares, g_derived, g_pairs, g_absent):
     """From the gradient of R to those of C, every clause chosen once. `derived` has been divided by z."""
     heads, lanes = len(head_start) - 1, len(z)
@@ -102,7 +102,7 @@ def _through_hard(head_start, head_pairs, pair_clause, k, pairs, derived, z, sha
             g_absent[c, i] = g_derived[heads, i]
     for h in range(heads):
         for i in range(lanes):
-            kept = g_derived[h, i] * exp2(max((derived[heads, i] - derived[h, i]) * z[i] * k, LOWEST))
+            kept = g_derived[h, i] * exp2(larger((derived[heads, i] - derived[h, i]) * z[i] * k, LOWEST))
             for c in range(g_absent.shape[0]):
                 g_absent[c, i] += kept
             for j in range(head_start[h], head_start[h + 1]):
@@ -110,13 +110,13 @@ def _through_hard(head_start, head_pairs, pair_clause, k, pairs, derived, z, sha
         for j in range(head_start[h], head_start[h + 1]):
             pair = head_pairs[j]
             for i in range(lanes):
-                g_pairs[pair, i] = g_derived[h, i] * exp2(max((pairs[pair, i] - derived[h, i] * z[i]) * k, LOWEST))
+                g_pairs[pair, i] = g_derived[h, i] * exp2(larger((pairs[pair, i] - derived[h, i] * z[i]) * k, LOWEST))
     for c in range(g_absent.shape[0]):
         for i in range(lanes):
             g_absent[c, i] *= shares[c, i]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _through_soft(
     head_start, head_pairs, pair_clause, k, weights, pairs, absent, derived, z, mixed,
     g_derived, g_pairs, g_absent, g_weights, used,
@@ -133,7 +133,7 @@ def _through_soft(
         for h in range(heads + 1):
             mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
             for i in range(lanes):
-                value[i] = g_derived[h, i] * exp2(max((value[i] - derived[h, i] * z[i]) * k, LOWEST))
+                value[i] = g_derived[h, i] * exp2(larger((value[i] - derived[h, i] * z[i]) * k, LOWEST))
                 g_mixed[m, i] += value[i]
             for j in range(head_start[h] if h < heads else 0, head_start[h + 1] if h < heads else 0):
                 pair, c = head_pairs[j], pair_clause[head_pairs[j]]
@@ -149,7 +149,7 @@ def _through_soft(
                 g_weights[m, c] += g_mixed[m, i] * absent[c, i]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _through_clause_z(clause_start, whole_batch, pairs, absent, clause_z, g_pairs, g_absent, g_bottom, g_z, unclaimed):
     """From the gradient of normalised C to that of C, in place; collects that of false^L."""
     for c in range(g_absent.shape[0]):
@@ -165,32 +165,52 @@ def _through_clause_z(clause_start, whole_batch, pairs, absent, clause_z, g_pair
             g_bottom[i] += g_absent[c, i]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
+def _through_group(row_right, first, last, X, g, left, offset, factor, gX, g_left):
+    """Gradients of a group's rows. g [lanes]: of the run's sum; left: the common factor, scaled for exp2;
+    factor: the common factor times the power of true; g_left collects Σ weight · right."""
+    for row in range(first, last):
+        right = row_right[row]
+        for i in range(X.shape[1]):
+            b = X[right, i]
+            weight = g[i] * exp2(larger(b * left[i] - offset[i], LOWEST))
+            g_left[i] += weight * b
+            gX[right, i] += weight * factor[i]
+
+
+@njit(**KERNEL)
 def _through_rows(
-    row_left, row_right, row_times, run_start, run_power, pair_start, pair_padding, k, unit,
+    row_left, row_right, group_start, run_start, run_power, run_times, pair_start, pair_padding, k, unit,
     X, scale, bottom, offset, total, g_pairs, gX, g_power, g_bottom,
 ):
     """From the gradient of each pair's C to those of its rows' factors, powers of true and padding."""
     lanes = X.shape[1]
+    g, left, factor = np.empty(lanes, np.float32), np.empty(lanes, np.float32), np.empty(lanes, np.float32)
+    g_left = np.empty(lanes, np.float32)
     for pair in range(len(pair_padding)):
-        g, shift = g_pairs[pair], offset[pair]
+        shift = offset[pair]
         for i in range(lanes):
-            g[i] /= total[pair, i]
-            g_bottom[i] += g[i] * pair_padding[pair] * exp2(max(bottom[0, i] * k - shift[i], LOWEST))
+            g_pairs[pair, i] /= total[pair, i]
+            padding = pair_padding[pair] * exp2(larger(bottom[0, i] * k - shift[i], LOWEST))
+            g_bottom[i] += g_pairs[pair, i] * padding
         for run in range(pair_start[pair], pair_start[pair + 1]):
             p = run_power[run]
-            for row in range(run_start[run], run_start[run + 1]):
-                left, right, times = row_left[row], row_right[row], row_times[row]
+            for i in range(lanes):
+                g[i] = g_pairs[pair, i] * run_times[run]
+            for group in range(run_start[run], run_start[run + 1]):
+                first, last = group_start[group], group_start[group + 1]
+                common = row_left[first]
                 for i in range(lanes):
-                    a, b = X[left, i], X[right, i]
-                    gx = g[i] * times * exp2(max(a * b * scale[p, i] - shift[i], LOWEST))
-                    g_power[p, i] += gx * a * b
-                    gx *= scale[p, i] * unit
-                    gX[left, i] += gx * b
-                    gX[right, i] += gx * a
+                    left[i] = X[common, i] * scale[p, i]
+                    factor[i] = left[i] * unit
+                    g_left[i] = ZERO
+                _through_group(row_right, first, last, X, g, left, shift, factor, gX, g_left)
+                for i in range(lanes):
+                    g_power[p, i] += g_left[i] * X[common, i]
+                    gX[common, i] += g_left[i] * scale[p, i] * unit
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _through_nodes(node_left, node_right, first, X, gX):
     for node in range(len(node_left) - 1, -1, -1):
         left, right = node_left[node], node_right[node]
@@ -200,7 +220,7 @@ def _through_nodes(node_left, node_right, first, X, gX):
             gX[right, i] += g * a
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _through_constants(powers, true, false, length, X, gX, g_power, g_bottom):
     for p in range(len(powers)):
         n = powers[p]
@@ -210,7 +230,7 @@ def _through_constants(powers, true, false, length, X, gX, g_power, g_bottom):
         gX[false, i] += g_bottom[i] * np.float32(length) * power(X[false, i], length - 1)
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _load(past, first, last, out):
     """Lanes first … last of past [slots, B]; spare lanes repeat the last one."""
     for slot in range(out.shape[0]):
@@ -218,7 +238,7 @@ def _load(past, first, last, out):
             out[slot, i] = past[slot, min(first + i, last - 1)]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _load_gradient(slot_of, g_out, first, last, outputs, g):
     for slot in range(g.shape[0]):
         fill(g[slot], ZERO)
@@ -227,7 +247,7 @@ def _load_gradient(slot_of, g_out, first, last, outputs, g):
             g[slot_of[outputs[j]], i] += g_out[first + i, j]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _store_gradient(members, constant, active, V0, g, first, last, targets_only, neural_only, g_V0):
     """Write each slot's gradient to its first atom; the row that carries a maximum to the largest atom."""
     for i in range(first, last):
@@ -243,7 +263,7 @@ def _store_gradient(members, constant, active, V0, g, first, last, targets_only,
             g_V0[i, largest] = g[active, i - first]
 
 
-@njit(fastmath=FAST, nogil=True, cache=True)
+@njit(cache=True, **KERNEL)
 def backward(
     indices, floats, layout, base, V0, first, last, tile, weights, hard, steps, whole_batch, outputs, targets_only,
     neural_only, past, past_z, g_out, g_V0, g_weights,
@@ -253,6 +273,7 @@ def backward(
     The first arguments are those of `forward`, past and past_z as it left them.
     g_out: gradient of the outputs, [B, len(outputs)].
     """
+    mode = flush_denormals()
     tables = unpack(indices, floats, layout)
     gamma, k, unit = base[0], base[1], base[2]
     active, kept = len(tables.head_of), past.shape[1]
@@ -266,7 +287,7 @@ def backward(
         g = np.empty((kept, lanes), np.float32)
         g_z, g_bottom, unclaimed = np.empty(lanes, np.float32), np.empty(lanes, np.float32), np.empty(lanes, np.bool_)
         s = new_scratch(len(tables.powers), len(tables.pair_clause), weights.shape[1], len(tables.heads),
-                        weights.shape[0], len(tables.row_times), lanes)
+                        weights.shape[0], len(tables.row_left), lanes)
         g_power, g_pairs = np.empty(s.scale.shape, np.float32), np.empty(s.pairs.shape, np.float32)
         g_absent, g_derived = np.empty(s.absent.shape, np.float32), np.empty(s.derived.shape, np.float32)
         _load(past[0], done, end, before)
@@ -283,8 +304,8 @@ def backward(
             multiply_nodes(tables.node_left, tables.node_right, active + 1, X)
             powers_of_constants(tables.powers, tables.true, tables.false, tables.L, k, X, s.scale, s.bottom)
             sum_pairs(
-                tables.row_left, tables.row_right, tables.row_times, tables.run_start, tables.run_power,
-                tables.pair_start, tables.pair_padding, k, unit, bounded,
+                tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
+                tables.run_times, tables.pair_start, tables.pair_padding, k, unit, bounded,
                 X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer,
             )
             normalise_clauses(tables.clause_start, tables.log_s * gamma, whole_batch, s.bottom, s.pairs,
@@ -314,8 +335,8 @@ def backward(
             for p in range(g_power.shape[0]):
                 fill(g_power[p], ZERO)
             _through_rows(
-                tables.row_left, tables.row_right, tables.row_times, tables.run_start, tables.run_power,
-                tables.pair_start, tables.pair_padding, k, unit,
+                tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
+                tables.run_times, tables.pair_start, tables.pair_padding, k, unit,
                 X, s.scale, s.bottom, s.offset, s.total, g_pairs, gX, g_power, g_bottom,
             )
             _through_nodes(tables.node_left, tables.node_right, active + 1, X, gX)
@@ -325,3 +346,4 @@ def backward(
                     g[slot, i] += gX[slot, i]
         _store_gradient(tables.members, tables.constant, active, V0, g, done, end, targets_only, neural_only, g_V0)
         done = end
+    restore(mode)

@@ -11,16 +11,19 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from nsfrc.engines import Run
-from nsfrc.engines.cpu.backward import backward
-from nsfrc.engines.cpu.forward import forward
-from nsfrc.engines.cpu.tables import base_two, pack
+from nsfrc.engines.cpu.cache import kernel_cache
+from nsfrc.engines.cpu.tables import NEURAL, base_two, pack
 from nsfrc.plan import Plan
+
+with kernel_cache():
+    from nsfrc.engines.cpu.backward import backward
+    from nsfrc.engines.cpu.forward import forward, starts_as_declared
 
 if TYPE_CHECKING:
     from nsfrc.program import Program
 
 # Lanes a tile works on: enough for full vectors, few enough that the values of a step stay in L2.
-TILE = 64
+TILE = 96
 # Waking another thread costs about 50 µs; below this much estimated work (in ns) it is not woken.
 WORTH_A_THREAD = 150_000
 # Nanoseconds for one example and step: an exponential in a row, and a soft-or in a slot.
@@ -35,13 +38,14 @@ class CpuEngine:
         self._prepared: dict[bool, Prepared] = {}
 
     def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
-        prepared = self._choose(V0, run)
+        values = _floats(V0)
+        prepared = self._choose(V0, values, run)
         if torch.is_grad_enabled() and (V0.requires_grad or (weights is not None and weights.requires_grad)):
-            return _Reason.apply(V0, weights, prepared, run)
-        out = Call(prepared, run, _floats(V0), weights, keep=False).forward()
+            return _Reason.apply(V0, weights, values, prepared, run)
+        out = Call(prepared, run, values, weights, keep=False).forward()
         return torch.from_numpy(out).to(V0.dtype)
 
-    def _choose(self, V0: torch.Tensor, run: Run) -> Prepared:
+    def _choose(self, V0: torch.Tensor, values: np.ndarray, run: Run) -> Prepared:
         """The plan with merged slots where it is exact, else the one with a slot for every atom.
 
         Slots are merged for atoms that start as the program says, so V0 must say the same; and a
@@ -49,7 +53,7 @@ class CpuEngine:
         """
         merged = run.inputs == "neural"
         if not merged and not V0.requires_grad:
-            merged = self._ready(True).starts_as_declared(V0)
+            merged = starts_as_declared(values, self._ready(True).constant)
         return self._ready(merged)
 
     def _ready(self, merged: bool) -> Prepared:
@@ -64,18 +68,12 @@ class Prepared:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.packed = pack(plan)
-        fixed = np.flatnonzero(~np.isnan(plan.constant))
-        self._fixed_index = torch.from_numpy(fixed)
-        self._fixed_value = torch.from_numpy(plan.constant[fixed])
+        self.constant = np.nan_to_num(plan.constant, nan=NEURAL)
         self.one_hot = np.eye(plan.C, dtype=np.float32)  # stands in for the weights when they are hard
         self.outputs = {
             "all": np.arange(plan.G, dtype=np.uint32),
             "targets": plan.targets.astype(np.uint32),
         }
-
-    def starts_as_declared(self, V0: torch.Tensor) -> bool:
-        fixed = V0.index_select(1, self._fixed_index)
-        return bool((fixed == self._fixed_value.to(fixed.dtype)).all())
 
     def parts(self, examples: int, run: Run) -> list[tuple[int, int]]:
         """Ranges of examples, one a thread; one range when threads would not pay."""
@@ -92,9 +90,9 @@ class _Reason(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, V0: torch.Tensor, weights: torch.Tensor | None, prepared: Prepared, run: Run
+        ctx: Any, V0: torch.Tensor, weights: torch.Tensor | None, values: np.ndarray, prepared: Prepared, run: Run
     ) -> torch.Tensor:
-        call = Call(prepared, run, _floats(V0), weights, keep=True)
+        call = Call(prepared, run, values, weights, keep=True)
         ctx.call, ctx.dtype = call, V0.dtype
         ctx.weights_dtype = None if weights is None else weights.dtype
         return torch.from_numpy(call.forward()).to(V0.dtype)
@@ -104,7 +102,7 @@ class _Reason(torch.autograd.Function):
     def backward(ctx: Any, g_out: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         g_V0, g_weights = ctx.call.backward(_floats(g_out))
         g_W = None if ctx.weights_dtype is None else torch.from_numpy(g_weights).to(ctx.weights_dtype)
-        return torch.from_numpy(g_V0).to(ctx.dtype), g_W, None, None
+        return torch.from_numpy(g_V0).to(ctx.dtype), g_W, None, None, None
 
 
 class Call:

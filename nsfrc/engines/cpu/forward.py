@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import FAST
+from nsfrc.engines.cpu.maths import KERNEL, flush_denormals, restore
 from nsfrc.engines.cpu.step import (
     FEW_LANES,
     ONE,
@@ -27,7 +27,7 @@ VECTOR = 8  # float32 lanes of a 256-bit register; tiles are filled up to a mult
 BOUNDED_K = np.float32(200.0)
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def padded_lanes(examples, whole_batch):
     """Lanes for so many examples: whole vectors, unless the examples share a maximum or are few."""
     if whole_batch or examples <= FEW_LANES:
@@ -35,7 +35,7 @@ def padded_lanes(examples, whole_batch):
     return (examples + VECTOR - 1) // VECTOR * VECTOR
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def new_scratch(powers, pairs, clauses, heads, mixtures, rows, lanes):
     return Scratch(
         np.empty((powers, lanes), np.float32),
@@ -52,7 +52,17 @@ def new_scratch(powers, pairs, clauses, heads, mixtures, rows, lanes):
     )
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(nogil=True, cache=True)
+def starts_as_declared(V0, constant):
+    """Whether atoms that are not neural have the values the program gives them."""
+    for i in range(V0.shape[0]):
+        for atom in range(V0.shape[1]):
+            if constant[atom] >= ZERO and V0[i, atom] != constant[atom]:
+                return False
+    return True
+
+
+@njit(**KERNEL)
 def _load_tile(members, constant, V0, first, last, active, X, rest, targets_only, neural_only):
     """Read examples first … last of V0 [B, G] into lanes; spare lanes repeat the last example.
 
@@ -75,7 +85,7 @@ def _load_tile(members, constant, V0, first, last, active, X, rest, targets_only
                 rest[0, i] = value if slot == active else max(rest[0, i], value)
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _in_unit_interval(values, rows):
     for row in range(rows):
         for i in range(values.shape[1]):
@@ -84,13 +94,13 @@ def _in_unit_interval(values, rows):
     return True
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def is_bounded(X, active, rest, k):
     """Whether exponents stay in range without looking for their maximum."""
     return k <= BOUNDED_K and _in_unit_interval(X, active) and _in_unit_interval(rest, rest.shape[0])
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _store_tile(slot_of, X, rest, active, first, last, outputs, out):
     """Write atoms `outputs` of lanes to out[first:last]."""
     for i in range(last - first):
@@ -99,7 +109,7 @@ def _store_tile(slot_of, X, rest, active, first, last, outputs, out):
             out[first + i, j] = X[slot, i] if slot < active else rest[slot - active, i]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def _remember(X, active, rest, first, last, past):
     """Keep V of a step for the backward pass: past [active + rest, B]."""
     if past.shape[0]:
@@ -110,7 +120,7 @@ def _remember(X, active, rest, first, last, past):
                 past[active + slot, first + i] = rest[slot, i]
 
 
-@njit(fastmath=FAST, nogil=True, cache=True)
+@njit(cache=True, **KERNEL)
 def forward(
     indices, floats, layout, base, V0, first, last, tile, weights, hard, steps, whole_batch, outputs, targets_only,
     neural_only, past, past_z, out,
@@ -120,6 +130,7 @@ def forward(
     indices, floats, layout: `tables.Packed`; base: `tables.base_two`; weights [M, C] count unless `hard`.
     past [steps + 1, active + rest, B] and past_z [steps, B] take V of every step and its Z, unless empty.
     """
+    mode = flush_denormals()
     tables = unpack(indices, floats, layout)
     gamma, k, unit = base[0], base[1], base[2]
     active, passive = len(tables.head_of), len(tables.members) - len(tables.head_of)
@@ -130,7 +141,7 @@ def forward(
         X = np.empty((active + 1 + len(tables.node_left), lanes), np.float32)
         rest = np.empty((min(passive, 1) if targets_only else passive, lanes), np.float32)
         s = new_scratch(len(tables.powers), len(tables.pair_clause), weights.shape[1], len(tables.heads),
-                        weights.shape[0], len(tables.row_times), lanes)
+                        weights.shape[0], len(tables.row_left), lanes)
         _load_tile(tables.members, tables.constant, V0, done, end, active, X, rest, targets_only, neural_only)
         bounded = is_bounded(X, active, rest, k)
         for t in range(steps):
@@ -138,8 +149,8 @@ def forward(
             multiply_nodes(tables.node_left, tables.node_right, active + 1, X)
             powers_of_constants(tables.powers, tables.true, tables.false, tables.L, k, X, s.scale, s.bottom)
             sum_pairs(
-                tables.row_left, tables.row_right, tables.row_times, tables.run_start, tables.run_power,
-                tables.pair_start, tables.pair_padding, k, unit, bounded,
+                tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
+                tables.run_times, tables.pair_start, tables.pair_padding, k, unit, bounded,
                 X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer,
             )
             normalise_clauses(tables.clause_start, tables.log_s * gamma, whole_batch, s.bottom, s.pairs,
@@ -157,3 +168,4 @@ def forward(
         _remember(X, active, rest, done, end, past[steps])
         _store_tile(tables.slot_of, X, rest, active, done, end, outputs, out)
         done = end
+    restore(mode)

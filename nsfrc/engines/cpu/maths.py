@@ -6,18 +6,78 @@ A result enters a valuation multiplied by gamma, so an error of 2e-7 here is 2e-
 
 from __future__ import annotations
 
+import platform
+from typing import Any
+
 import numpy as np
 from llvmlite import ir
 from numba import njit, types
 from numba.extending import intrinsic
 
 # No `reassoc`: exp2 rounds by adding and subtracting a large number, which that flag would cancel.
-FAST = {"contract", "ninf", "nsz"}
+# Divisions that check for zero, as Python's do, would keep loops from becoming vectors.
+KERNEL: dict[str, Any] = {
+    "fastmath": {"contract", "nnan", "ninf", "nsz"}, "nogil": True, "error_model": "numpy",
+}
 
 LOWEST = np.float32(-126.0)  # 2^-126 is the smallest normal float32
 _ROUNDER = np.float32(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
 
 _I32 = ir.IntType(32)
+
+
+def _two_floats(name):  # type: ignore[no-untyped-def]
+    """An LLVM instruction on two floats. Python's max and min become conditional stores, which are slow."""
+
+    @intrinsic
+    def call(typingctx, a, b):  # type: ignore[no-untyped-def]
+        def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+            real = ir.FloatType()
+            function = builder.module.declare_intrinsic(name, [real], ir.FunctionType(real, [real, real]))
+            return builder.call(function, args)
+
+        return types.float32(types.float32, types.float32), codegen
+
+    return call
+
+
+larger = _two_floats("llvm.maxnum")
+smaller = _two_floats("llvm.minnum")
+
+
+_ON_X86 = platform.machine() in ("x86_64", "AMD64")
+
+
+@intrinsic
+def _swap_float_mode(typingctx, extra):  # type: ignore[no-untyped-def]
+    """Replace the processor's float mode: by `extra` added to it, or, if negative, by -extra. Returns the old."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        old = ir.Constant(_I32, 0)
+        if _ON_X86:
+            place = builder.alloca(_I32)
+            pointer = builder.bitcast(place, ir.IntType(8).as_pointer())
+            kind = ir.FunctionType(ir.VoidType(), [pointer.type])
+            builder.call(builder.module.declare_intrinsic("llvm.x86.sse.stmxcsr", [], kind), [pointer])
+            old = builder.load(place)
+            given_back = builder.icmp_signed("<", args[0], ir.Constant(_I32, 0))
+            new = builder.select(given_back, builder.neg(args[0]), builder.or_(old, args[0]))
+            builder.store(new, place)
+            builder.call(builder.module.declare_intrinsic("llvm.x86.sse.ldmxcsr", [], kind), [pointer])
+        return old
+
+    return types.int32(types.int32), codegen
+
+
+@njit(nogil=True)
+def flush_denormals():
+    """Take numbers below 1e-38 for 0 from here on; returns the mode to restore. They are slow to compute with."""
+    return _swap_float_mode(np.int32(0x8040))
+
+
+@njit(nogil=True)
+def restore(mode):
+    _swap_float_mode(np.int32(-mode))
 
 
 @intrinsic
@@ -62,7 +122,7 @@ _E0, _E1, _E2, _E3, _E4 = (
 )
 
 
-@njit(fastmath=FAST)
+@njit(**KERNEL)
 def exp2(t):
     """2^t for t in [-126, 127]."""
     rounded = t + _ROUNDER
@@ -79,7 +139,7 @@ _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8 = (
 )
 
 
-@njit(fastmath=FAST)
+@njit(**KERNEL)
 def log2(x):
     """Base-2 logarithm of a normal positive number."""
     f = _mantissa(x) - np.float32(1.0)
@@ -96,25 +156,25 @@ _P0, _P1, _P2, _P3, _P4, _P5, _P6, _P7, _P8 = (
 )
 
 
-@njit(fastmath=FAST)
+@njit(**KERNEL)
 def softor(a, b, gamma, k):
     """gamma·log(exp(a/gamma) + exp(b/gamma)); k is log2(e)/gamma."""
-    top = max(a, b)
-    e = exp2(max((min(a, b) - top) * k, LOWEST))
+    top = larger(a, b)
+    e = exp2(larger((smaller(a, b) - top) * k, LOWEST))
     q = (((_P8 * e + _P7) * e + _P6) * e + _P5) * e + _P4
     q = (((q * e + _P3) * e + _P2) * e + _P1) * e + _P0
     return top + gamma * e * q
 
 
-@njit(fastmath=FAST)
+@njit(**KERNEL)
 def share_of_first(a, b, k):
     """Derivative of softor by its first argument: exp(a/gamma) / (exp(a/gamma) + exp(b/gamma))."""
-    e = exp2(max(-abs(a - b) * k, LOWEST))
+    e = exp2(larger((smaller(a, b) - larger(a, b)) * k, LOWEST))
     small = e / (np.float32(1.0) + e)
     return np.float32(1.0) - small if a >= b else small
 
 
-@njit(fastmath=FAST)
+@njit(**KERNEL)
 def power(x, n):
     """x^n for a whole n ≥ 0."""
     result = np.float32(1.0)

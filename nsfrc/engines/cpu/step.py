@@ -14,14 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import FAST, LOWEST, exp2, log2, power, softor
+from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, larger, log2, power, softor
 
 ONE, HALF, ZERO = np.float32(1.0), np.float32(0.5), np.float32(0.0)
 
 # Up to this many lanes a vector of rows of one example beats a vector of examples.
 FEW_LANES = 4
 
-SUM = FAST | {"reassoc"}
+SUM = {**KERNEL, "fastmath": {*KERNEL["fastmath"], "reassoc"}}
 
 
 class Scratch(NamedTuple):
@@ -40,13 +40,13 @@ class Scratch(NamedTuple):
     buffer: np.ndarray  # [longest run] for few lanes, and always at least [lanes]
 
 
-@njit(fastmath=FAST)
+@njit(**KERNEL)
 def fill(row, value):
     for i in range(len(row)):
         row[i] = value
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def multiply_nodes(node_left, node_right, first, X):
     for node in range(len(node_left)):
         left, right = node_left[node], node_right[node]
@@ -54,7 +54,7 @@ def multiply_nodes(node_left, node_right, first, X):
             X[first + node, i] = X[left, i] * X[right, i]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def powers_of_constants(powers, true, false, length, k, X, scale, bottom):
     """true^power · k for every power that occurs, and false^L."""
     for p in range(len(powers)):
@@ -65,7 +65,7 @@ def powers_of_constants(powers, true, false, length, k, X, scale, bottom):
         bottom[0, i] = power(X[false, i], length)
 
 
-@njit(fastmath=SUM, nogil=True)
+@njit(**SUM)
 def _sum(values, count):
     total = ZERO
     for i in range(count):
@@ -73,80 +73,108 @@ def _sum(values, count):
     return total
 
 
-@njit(fastmath=FAST, nogil=True)
-def _sum_few(row_left, row_right, row_times, first, last, X, scale, offset, total, buffer):
-    """total[i] += Σ times · 2^(left·right·scale - offset), one lane after another, rows as vectors."""
+@njit(**KERNEL)
+def _sum_few(row_left, row_right, first, last, X, scale, offset, sums, buffer):
+    """sums[i] += Σ over rows of 2^(left·right·scale - offset), one lane after another, rows as vectors."""
     for i in range(X.shape[1]):
         for row in range(first, last):
             buffer[row - first] = X[row_left[row], i] * X[row_right[row], i]
         k, shift = scale[i], offset[i]
         for row in range(last - first):
-            buffer[row] = row_times[first + row] * exp2(max(buffer[row] * k - shift, LOWEST))
-        total[i] += _sum(buffer, last - first)
+            buffer[row] = exp2(larger(buffer[row] * k - shift, LOWEST))
+        sums[i] += _sum(buffer, last - first)
 
 
-@njit(fastmath=FAST, nogil=True)
-def _sum_many(row_left, row_right, row_times, first, last, X, scale, offset, total, bounded):
-    """The same with lanes as vectors; `bounded` exponents need no lower limit."""
-    if bounded:
-        for row in range(first, last):
-            left, right, times = row_left[row], row_right[row], row_times[row]
-            for i in range(X.shape[1]):
-                total[i] += times * exp2(X[left, i] * X[right, i] * scale[i] - offset[i])
-    else:
-        for row in range(first, last):
-            left, right, times = row_left[row], row_right[row], row_times[row]
-            for i in range(X.shape[1]):
-                total[i] += times * exp2(max(X[left, i] * X[right, i] * scale[i] - offset[i], LOWEST))
+@njit(**KERNEL)
+def _sum_group(row_right, first, last, X, left, offset, sums):
+    """sums[i] += Σ over rows of 2^(left·right - offset), lanes as vectors, four rows at a time.
+
+    Exponents must be in range. left: the group's common factor, scaled.
+    """
+    row = first
+    while row + 4 <= last:
+        a, b, c, d = row_right[row], row_right[row + 1], row_right[row + 2], row_right[row + 3]
+        for i in range(X.shape[1]):
+            f, shift = left[i], offset[i]
+            sums[i] += (exp2(X[a, i] * f - shift) + exp2(X[b, i] * f - shift)) + (
+                exp2(X[c, i] * f - shift) + exp2(X[d, i] * f - shift)
+            )
+        row += 4
+    while row < last:
+        a = row_right[row]
+        for i in range(X.shape[1]):
+            sums[i] += exp2(X[a, i] * left[i] - offset[i])
+        row += 1
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
+def _sum_group_unbounded(row_right, first, last, X, left, offset, sums):
+    """As `_sum_group`, for exponents that may fall out of range."""
+    for row in range(first, last):
+        a = row_right[row]
+        for i in range(X.shape[1]):
+            sums[i] += exp2(larger(X[a, i] * left[i] - offset[i], LOWEST))
+
+
+@njit(**KERNEL)
 def _largest_exponent(row_left, row_right, first, last, X, scale, offset):
     for row in range(first, last):
         left, right = row_left[row], row_right[row]
         for i in range(X.shape[1]):
-            offset[i] = max(offset[i], X[left, i] * X[right, i] * scale[i])
+            offset[i] = larger(offset[i], X[left, i] * X[right, i] * scale[i])
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def sum_pairs(
-    row_left, row_right, row_times, run_start, run_power, pair_start, pair_padding, k, unit, bounded,
+    row_left, row_right, group_start, run_start, run_power, run_times, pair_start, pair_padding, k, unit, bounded,
     X, scale, bottom, offset, total, pairs, buffer,
 ):
     """C before normalisation: γ·log(Σ over rows + padding) for every pair."""
     lanes = X.shape[1]
+    left, sums = np.empty(lanes, np.float32), np.empty(lanes, np.float32)
     for pair in range(len(pair_padding)):
-        padding, shift, sums = pair_padding[pair], offset[pair], total[pair]
+        padding, shift = pair_padding[pair], offset[pair]
         first_run, last_run = pair_start[pair], pair_start[pair + 1]
         fill(shift, k * HALF)
         if not bounded:
             for i in range(lanes):
                 shift[i] = bottom[0, i] * k if padding > ZERO else np.float32(-3e38)
             for run in range(first_run, last_run):
-                _largest_exponent(row_left, row_right, run_start[run], run_start[run + 1], X,
-                                  scale[run_power[run]], shift)
+                _largest_exponent(row_left, row_right, group_start[run_start[run]], group_start[run_start[run + 1]],
+                                  X, scale[run_power[run]], shift)
         for i in range(lanes):
-            sums[i] = padding * exp2(max(bottom[0, i] * k - shift[i], LOWEST))
+            total[pair, i] = padding * exp2(larger(bottom[0, i] * k - shift[i], LOWEST))
         for run in range(first_run, last_run):
-            first, last, factor = run_start[run], run_start[run + 1], scale[run_power[run]]
+            factor, times = scale[run_power[run]], run_times[run]
+            fill(sums, ZERO)
             if lanes <= FEW_LANES:
-                _sum_few(row_left, row_right, row_times, first, last, X, factor, shift, sums, buffer)
+                first, last = group_start[run_start[run]], group_start[run_start[run + 1]]
+                _sum_few(row_left, row_right, first, last, X, factor, shift, sums, buffer)
             else:
-                _sum_many(row_left, row_right, row_times, first, last, X, factor, shift, sums, bounded)
+                for group in range(run_start[run], run_start[run + 1]):
+                    first, last = group_start[group], group_start[group + 1]
+                    for i in range(lanes):
+                        left[i] = X[row_left[first], i] * factor[i]
+                    if bounded:
+                        _sum_group(row_right, first, last, X, left, shift, sums)
+                    else:
+                        _sum_group_unbounded(row_right, first, last, X, left, shift, sums)
+            for i in range(lanes):
+                total[pair, i] += times * sums[i]
         for i in range(lanes):
-            pairs[pair, i] = shift[i] * unit + log2(sums[i]) * unit
+            pairs[pair, i] = shift[i] * unit + log2(total[pair, i]) * unit
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def over_batch(z):
     """The largest of all lanes, in every lane: the published scope of Z."""
     largest = z[0]
     for i in range(len(z)):
-        largest = max(largest, z[i])
+        largest = larger(largest, z[i])
     fill(z, largest)
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, clause_z):
     """Divide each clause's C by its Z. floor: γ·log S."""
     lanes = pairs.shape[1]
@@ -154,10 +182,10 @@ def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, c
         first, last = clause_start[c], clause_start[c + 1]
         for i in range(lanes):
             absent[c, i] = floor + bottom[0, i]
-            clause_z[c, i] = max(ONE, absent[c, i])
+            clause_z[c, i] = larger(ONE, absent[c, i])
         for pair in range(first, last):
             for i in range(lanes):
-                clause_z[c, i] = max(clause_z[c, i], pairs[pair, i])
+                clause_z[c, i] = larger(clause_z[c, i], pairs[pair, i])
         if whole_batch:
             over_batch(clause_z[c])
         for i in range(lanes):
@@ -167,7 +195,7 @@ def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, c
                 pairs[pair, i] /= clause_z[c, i]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, derived, shares, buffer):
     """R before normalisation when every clause is chosen once (M = C).
 
@@ -181,10 +209,10 @@ def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, de
         buffer[i] = ZERO
     for c in range(clauses):
         for i in range(lanes):
-            derived[heads, i] = max(derived[heads, i], absent[c, i])
+            derived[heads, i] = larger(derived[heads, i], absent[c, i])
     for c in range(clauses):
         for i in range(lanes):
-            shares[c, i] = exp2(max((absent[c, i] - derived[heads, i]) * k, LOWEST))
+            shares[c, i] = exp2(larger((absent[c, i] - derived[heads, i]) * k, LOWEST))
             buffer[i] += shares[c, i]
     for i in range(lanes):
         derived[heads, i] += log2(buffer[i]) * unit
@@ -200,20 +228,20 @@ def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, de
         for j in range(first, last):
             pair, c = head_pairs[j], pair_clause[head_pairs[j]]
             for i in range(lanes):
-                derived[h, i] = max(derived[h, i], pairs[pair, i])
+                derived[h, i] = larger(derived[h, i], pairs[pair, i])
                 buffer[i] -= shares[c, i]
         for i in range(lanes):
-            kept = ZERO if lost_all else max(buffer[i], ZERO)
-            buffer[i] = kept * exp2(max((derived[heads, i] - derived[h, i]) * k, LOWEST))
+            kept = ZERO if lost_all else larger(buffer[i], ZERO)
+            buffer[i] = kept * exp2(larger((derived[heads, i] - derived[h, i]) * k, LOWEST))
         for j in range(first, last):
             pair = head_pairs[j]
             for i in range(lanes):
-                buffer[i] += exp2(max((pairs[pair, i] - derived[h, i]) * k, LOWEST))
+                buffer[i] += exp2(larger((pairs[pair, i] - derived[h, i]) * k, LOWEST))
         for i in range(lanes):
             derived[h, i] += log2(buffer[i]) * unit
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def mix_head(head, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, out):
     """H[m] of a head: that of an absent atom, and what each of its clauses gives more."""
     for i in range(len(out)):
@@ -225,7 +253,7 @@ def mix_head(head, head_start, head_pairs, pair_clause, weights, pairs, absent, 
                 out[i] += weights[m, c] * (pairs[pair, i] - absent[c, i])
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, absent, derived, mixed, buffer):
     """R before normalisation for weights [M, C]: a running soft-or over m."""
     lanes = absent.shape[1]
@@ -240,23 +268,23 @@ def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, a
         for m in range(weights.shape[0]):
             mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
             for i in range(lanes):
-                derived[h, i] = value[i] if m == 0 else max(derived[h, i], value[i])
+                derived[h, i] = value[i] if m == 0 else larger(derived[h, i], value[i])
         fill(sums, ZERO)
         for m in range(weights.shape[0]):
             mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
             for i in range(lanes):
-                sums[i] += exp2(max((value[i] - derived[h, i]) * k, LOWEST))
+                sums[i] += exp2(larger((value[i] - derived[h, i]) * k, LOWEST))
         for i in range(lanes):
             derived[h, i] += log2(sums[i]) * unit
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def normalise_rows(values, z, whole_batch):
     """Divide all rows by max(1, their largest), lane by lane or over the batch; z [lanes] keeps it."""
     fill(z, ONE)
     for row in range(values.shape[0]):
         for i in range(len(z)):
-            z[i] = max(z[i], values[row, i])
+            z[i] = larger(z[i], values[row, i])
     if whole_batch:
         over_batch(z)
     for row in range(values.shape[0]):
@@ -264,7 +292,7 @@ def normalise_rows(values, z, whole_batch):
             values[row, i] /= z[i]
 
 
-@njit(fastmath=FAST, nogil=True)
+@njit(**KERNEL)
 def update_values(head_of, gamma, k, whole_batch, X, rest, derived, z):
     """V' = softor(V, R), normalised, in place."""
     lanes, last = X.shape[1], derived.shape[0] - 1
@@ -273,11 +301,11 @@ def update_values(head_of, gamma, k, whole_batch, X, rest, derived, z):
         head = head_of[slot]
         for i in range(lanes):
             X[slot, i] = softor(X[slot, i], derived[head, i], gamma, k)
-            z[i] = max(z[i], X[slot, i])
+            z[i] = larger(z[i], X[slot, i])
     for slot in range(rest.shape[0]):
         for i in range(lanes):
             rest[slot, i] = softor(rest[slot, i], derived[last, i], gamma, k)
-            z[i] = max(z[i], rest[slot, i])
+            z[i] = larger(z[i], rest[slot, i])
     if whole_batch:
         over_batch(z)
     for slot in range(len(head_of)):

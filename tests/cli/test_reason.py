@@ -1,0 +1,106 @@
+"""`nsfrc reason`: facts in, values out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tests.cli.support import Run
+from tests.examples import write
+
+REFERENCE = ("--engine", "reference")
+
+
+def facts(*worlds: object) -> str:
+    return "".join(json.dumps(world) + "\n" for world in worlds)
+
+
+GOOD = {f"in(obj{i},img)": 1.0 for i in range(1, 5)} | {"closeby(obj1,obj2)": 0.9}
+
+
+def test_reason_on_facts(run: Run) -> None:
+    (run.folder / "facts.jsonl").write_text(facts(GOOD, {}) + "\n" + facts({**GOOD, "closeby(obj1,obj2)": 0}))
+    lines = run.good("reason", "closeby", "--facts", "facts.jsonl", *REFERENCE).splitlines()
+    assert lines[0].split() == ["world", "kp(img)"]
+    values = [float(line.split()[1]) for line in lines[1:]]
+    assert len(values) == 3 and values[0] > 0.8 > 0.2 > max(values[1:])
+
+
+def test_reason_json_and_standard_input(run: Run) -> None:
+    out = run.good("reason", "closeby", "--facts", "-", "--json", *REFERENCE, stdin=facts(GOOD, {}))
+    worlds = [json.loads(line) for line in out.splitlines()]
+    assert [w["world"] for w in worlds] == [1, 2]
+    assert worlds[0]["kp(img)"] > 0.8 > worlds[1]["kp(img)"]
+
+
+def test_reason_on_an_artifact_gives_the_same(run: Run) -> None:
+    run.good("compile", "clevr_hans3")
+    arguments = ("--random", "3", "--json", *REFERENCE)
+    assert run.good("reason", "clevr_hans3.nsfrc", *arguments) == run.good("reason", "clevr_hans3", *arguments)
+
+
+def test_reason_on_random_worlds(run: Run) -> None:
+    first = run.good("reason", "closeby", "--random", "5", *REFERENCE)
+    assert len(first.splitlines()) == 6
+    assert first == run.good("reason", "closeby", "--random", "5", "--batch-size", "2", *REFERENCE)
+    assert first != run.good("reason", "closeby", "--random", "5", "--seed", "1", *REFERENCE)
+    run.good("reason", "closeby", "--random", "2", "--normalise", "batch", "--steps", "0", "--gamma", "0.1", *REFERENCE)
+
+
+@pytest.mark.parametrize(("line", "message"), [
+    ("not json", "facts.jsonl:2: not JSON"),
+    ("[1, 2]", "facts.jsonl:2: a line must be one object"),
+    ("[" * 100_000, "facts.jsonl:2: not JSON"),
+    ('{"in(obj1,img)": 1.5}', "it must be a number from 0 to 1"),
+    ('{"in(obj1,img)": NaN}', "it must be a number from 0 to 1"),
+    ('{"in(obj1,img)": true}', "it must be a number from 0 to 1"),
+    ('{"in(obj1,img)": "1"}', "it must be a number from 0 to 1"),
+    ('{"in(obj9,img)": 1}', "has no ground atom in(obj9,img); did you mean in(obj4,img)?"),
+    ('{"kp(img)": 1}', "kp(img) is not a neural atom"),
+    ('{"false": 1}', "false is not a neural atom"),
+    ('{"": 1}', "has no ground atom"),
+])
+def test_bad_facts(line: str, message: str, run: Run) -> None:
+    (run.folder / "facts.jsonl").write_text(facts(GOOD) + line + "\n")
+    assert message in run.refused("reason", "closeby", "--facts", "facts.jsonl", *REFERENCE)
+
+
+def test_facts_that_cannot_be_read(run: Run) -> None:
+    assert "cannot read gone.jsonl" in run.refused("reason", "closeby", "--facts", "gone.jsonl", *REFERENCE)
+    (run.folder / "binary.jsonl").write_bytes(b"\xff\xfe\x00")
+    assert "binary.jsonl is not UTF-8 text" in run.refused("reason", "closeby", "--facts", "binary.jsonl", *REFERENCE)
+    (run.folder / "empty.jsonl").write_text("\n")
+    result = run("reason", "closeby", "--facts", "empty.jsonl", *REFERENCE)
+    assert (result.code, result.out) == (1, "") and "empty.jsonl holds no facts" in result.err
+    assert "standard input holds no facts" in run.refused("reason", "closeby", "--facts", "-", *REFERENCE)
+
+
+def test_facts_with_a_byte_order_mark(run: Run) -> None:
+    (run.folder / "facts.jsonl").write_text(facts(GOOD), encoding="utf-8-sig")
+    assert len(run.good("reason", "closeby", "--facts", "facts.jsonl", *REFERENCE).splitlines()) == 2
+
+
+def test_reason_wants_facts_or_random(run: Run) -> None:
+    assert "either --facts FILE or --random N" in run.refused("reason", "closeby", *REFERENCE)
+    assert "either" in run.refused("reason", "closeby", "--facts", "-", "--random", "1", *REFERENCE)
+
+
+@pytest.mark.parametrize("option", [("--random", "0"), ("--seed", "-1"), ("--gamma", "0"), ("--gamma", "nan"),
+                                    ("--gamma", "inf"), ("--steps", "-1"), ("--batch-size", "0"), ("--engine", "gpu"),
+                                    ("--normalise", "none")])
+def test_options_out_of_range(option: tuple[str, str], run: Run) -> None:
+    run.refused("reason", "closeby", *(() if option[0] == "--random" else ("--random", "1")), *REFERENCE, *option)
+
+
+def test_reason_without_targets(run: Run) -> None:
+    write(run.folder, "kp(X) :- in(O, X).")
+    assert "rules has no target" in run.refused("reason", "rules.pl", "--random", "1", *REFERENCE)
+
+
+def test_reason_with_the_default_engine(run: Run) -> None:
+    pytest.importorskip("numba")
+    lines = run.good("reason", "closeby", "--random", "2").splitlines()
+    wanted = run.good("reason", "closeby", "--random", "2", *REFERENCE).splitlines()
+    for ours, theirs in zip(lines[1:], wanted[1:], strict=True):
+        assert float(ours.split()[1]) == pytest.approx(float(theirs.split()[1]), abs=2e-4)

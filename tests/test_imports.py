@@ -1,0 +1,146 @@
+"""Imports follow the data: text → Program → GroundProgram → Plan → values; heavy libraries come last."""
+
+from __future__ import annotations
+
+import ast
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+import nsfrc
+
+ROOT = Path(nsfrc.__file__).parent
+LAYERS = (
+    {"errors"},
+    {"ir"},
+    {"syntax"},
+    {"parse", "check"},
+    {"herbrand", "filters", "grounded"},
+    {"ground"},
+    {"reach", "passes"},
+    {"plan"},
+    {"verify"},
+    {"compiler", "program", "artifact", "importer"},
+    {"report", "emit", "engines"},
+    {"reasoner"},
+    {"cli"},
+)
+RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
+
+# Imports inside functions that point upwards, and why they may:
+UPWARDS = {
+    ("program", "engines"),  # `program.reasoner()` builds what runs the program
+    ("program", "reasoner"),
+}
+HEAVY = {"torch", "numba", "triton", "llvmlite"}
+
+
+@dataclass(frozen=True)
+class Import:
+    """`importer` names `imported`, both as nsfrc parts or library names."""
+
+    importer: str
+    imported: str
+    where: str
+    lazy: bool
+    typing_only: bool
+
+
+def imports() -> Iterator[Import]:
+    for path in sorted(ROOT.rglob("*.py")):
+        relative = path.relative_to(ROOT)
+        if relative.name == "__init__.py" and len(relative.parts) == 1:
+            continue
+        part = relative.parts[0].removesuffix(".py")
+        tree = ast.parse(path.read_text(), str(path))
+        for node, lazy, typing_only in _import_nodes(tree, False, False):
+            for name in _imported(node):
+                yield Import(part, name, f"{relative}:{node.lineno}", lazy, typing_only)
+
+
+def _import_nodes(
+    node: ast.AST, lazy: bool, typing_only: bool
+) -> Iterator[tuple[ast.Import | ast.ImportFrom, bool, bool]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import | ast.ImportFrom):
+            yield child, lazy, typing_only
+        function = isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        typing = isinstance(child, ast.If) and "TYPE_CHECKING" in ast.unparse(child.test)
+        yield from _import_nodes(child, lazy or function, typing_only or typing)
+
+
+def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
+    """`ir` for each way to name nsfrc.ir, the top name of any other library."""
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif node.level:
+        raise AssertionError(f"relative import at line {node.lineno}")
+    elif node.module == "nsfrc":
+        names = [f"nsfrc.{alias.name}" for alias in node.names]
+    else:
+        names = [node.module or ""]
+    for name in names:
+        top, _, rest = name.partition(".")
+        yield rest.split(".")[0] if top == "nsfrc" and rest else top
+
+
+IMPORTS = tuple(imports())
+OURS = tuple(i for i in IMPORTS if i.imported in RANK and i.imported != i.importer)
+
+
+def test_every_module_has_a_layer() -> None:
+    assert {i.importer for i in IMPORTS} - RANK.keys() == set()
+
+
+def test_imports_point_backwards() -> None:
+    upwards = [i for i in OURS if RANK[i.imported] > RANK[i.importer] and not i.typing_only
+               and not (i.lazy and (i.importer, i.imported) in UPWARDS)]
+    assert upwards == []
+
+
+def test_every_exception_is_needed() -> None:
+    assert {(i.importer, i.imported) for i in OURS if i.lazy} >= UPWARDS
+
+
+def test_no_cycles_when_modules_load() -> None:
+    below: dict[str, set[str]] = {}
+    for found in OURS:
+        if not found.lazy and not found.typing_only:
+            below.setdefault(found.importer, set()).add(found.imported)
+    while below:
+        leaves = {part for part, parts in below.items() if not parts & below.keys()}
+        assert leaves, f"these import each other: {sorted(below)}"
+        below = {part: parts for part, parts in below.items() if part not in leaves}
+
+
+def test_heavy_libraries_come_with_the_engines() -> None:
+    early = [i for i in IMPORTS if i.imported in HEAVY and not i.typing_only
+             and (RANK[i.importer] < RANK["engines"] or i.importer in ("report", "emit"))]
+    assert early == []
+    at_start = [i for i in IMPORTS if i.imported in HEAVY and i.importer == "cli" and not i.lazy]
+    assert at_start == []
+
+
+@pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["programs"], ["compile", "--help"],
+                                       ["compile", "twopairs"], ["compile", "twopairs", "--emit", "plan"]])
+def test_commands_do_not_load_heavy_libraries(arguments: list[str], tmp_path: Path) -> None:
+    script = (
+        "import sys\n"
+        "from nsfrc.cli import main\n"
+        "try:\n    main()\n"
+        "except SystemExit as stop:\n    assert not stop.code, stop.code\n"
+        f"print('loaded:', *sorted({HEAVY!r} & set(sys.modules)))\n"
+    )
+    path = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, "-c", script, *arguments], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+        capture_output=True, text=True, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines()[-1].strip() == "loaded:"
+    assert (tmp_path / "twopairs.nsfrc").exists() == (arguments == ["compile", "twopairs"])

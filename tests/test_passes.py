@@ -1,0 +1,211 @@
+"""Every pass keeps every value: checked by slow reasoning on the rows before and after it."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import fields
+from functools import cache
+
+import numpy as np
+import pytest
+
+from nsfrc import ir, passes
+from nsfrc.errors import NsfrcError
+from nsfrc.grounded import GroundProgram
+from nsfrc.passes import NAMES, PIPELINE
+from nsfrc.plan import lower
+from nsfrc.verify import verify_ground, verify_plan
+from tests import slow
+from tests.examples import SHIPPED, SMALL, grounded, random_typed, shipped, small
+
+# Rows after multiset and after value numbering, products of the last stage: at most these.
+LIMITS = {
+    "twopairs": (168, 78, 114),
+    "threepairs": (720, 225, 344),
+    "nine_circles": (253, 253, 332),
+    "red_triangle": (390, 210, 330),
+    "online_pair": (240, 180, 256),
+    "clevr_hans7": (5913, 5913, 7272),
+}
+TOLERANCE = 1e-12
+RANDOM = tuple(f"random {seed}" for seed in range(40))
+
+
+@cache
+def checked(name: str) -> ir.Program:
+    if name in SHIPPED:
+        return shipped(name).program
+    return small(name) if name in SMALL else random_typed(int(name.split()[1]))
+
+
+@cache
+def start(name: str) -> GroundProgram:
+    return grounded(checked(name))
+
+
+@cache
+def stages(name: str, skip: frozenset[str] = frozenset()) -> dict[str, GroundProgram]:
+    """The program after each pass, by the pass's name."""
+    return {"ground": start(name), **dict(passes.run(start(name), skip))}
+
+
+def assert_same_values(before: GroundProgram, after: GroundProgram, steps: int = 3) -> None:
+    V = slow.valuation(before)
+    difference = np.abs(slow.row_steps(before, V, steps) - slow.row_steps(after, V, steps))
+    assert difference.max() <= TOLERANCE
+
+
+def test_the_passes() -> None:
+    assert NAMES == ("live", "multiset", "number", "goal", "share")
+
+
+@pytest.mark.parametrize("name", [*SMALL, *RANDOM, "twopairs", "closeby", "red_triangle"])
+def test_grounding_computes_what_the_index_tensor_does(name: str) -> None:
+    V = slow.valuation(start(name))
+    wanted = slow.dense_steps(slow.index_tensor(checked(name)), V, 3)
+    assert np.abs(slow.row_steps(start(name), V, 3) - wanted).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", [*SMALL, *RANDOM])
+def test_every_pass_keeps_every_value(name: str) -> None:
+    found = list(stages(name).values())
+    for before, after in itertools.pairwise(found):
+        verify_ground(after)
+        assert_same_values(before, after)
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_pass_keeps_every_value_of_shipped_programs(name: str) -> None:
+    found = list(stages(name).values())
+    V = slow.valuation(found[0], batch=2)
+    steps = 1 if name == "clevr_hans7" else 2
+    results = [slow.row_steps(program, V, steps) for program in found]
+    for program, result in zip(found, results, strict=True):
+        verify_ground(program)
+        assert np.abs(result - results[0]).max() <= TOLERANCE
+
+
+@pytest.mark.parametrize("name", [*SMALL, *RANDOM[:8], "twopairs"])
+@pytest.mark.parametrize("skipped", NAMES)
+def test_every_pass_can_be_left_out(name: str, skipped: str) -> None:
+    found = stages(name, frozenset([skipped]))
+    assert list(found) == ["ground", *(n for n in NAMES if n != skipped)]
+    last = found[list(found)[-1]]
+    verify_ground(last)
+    verify_plan(lower(last), stages(name)["live"])
+    assert_same_values(start(name), last)
+
+
+@pytest.mark.parametrize("name", [*list(SMALL)[:4], *RANDOM[:4]])
+def test_every_pass_alone(name: str) -> None:
+    for alone, rewrite in PIPELINE:
+        after = rewrite(start(name))
+        verify_ground(after)
+        verify_plan(lower(after), stages(name)["live"])
+        assert_same_values(start(name), after)
+        assert stages(name, frozenset(NAMES) - {alone})[alone].rows == after.rows
+
+
+@pytest.mark.parametrize("name", SHIPPED)
+def test_plans_of_shipped_programs_are_legal(name: str) -> None:
+    plan = lower(stages(name)["share"])
+    verify_plan(plan, stages(name)["live"])
+    assert plan.rows == stages(name)["share"].rows
+    assert plan.products == stages(name)["share"].products
+
+
+@pytest.mark.parametrize("name", LIMITS)
+def test_rows_and_products(name: str) -> None:
+    multiset, number, products = LIMITS[name]
+    found = stages(name)
+    assert found["multiset"].rows <= multiset
+    assert found["number"].rows <= number
+    assert found["share"].rows <= number
+    assert found["share"].products <= products
+
+
+@pytest.mark.parametrize("name", [*SHIPPED, *SMALL, *RANDOM[:10]])
+def test_no_pass_makes_anything_larger(name: str) -> None:
+    found = list(stages(name).values())
+    for before, after in itertools.pairwise(found):
+        assert after.rows <= before.rows
+        assert after.active <= before.active
+        assert after.products <= before.products
+
+
+@pytest.mark.parametrize("name", ["twopairs", "recursion", "filters", "several clauses, one head", *RANDOM[:6]])
+def test_passes_are_pure(name: str) -> None:
+    program = start(name)
+    for _, rewrite in PIPELINE:
+        arrays = {f.name: getattr(program, f.name) for f in fields(program)
+                  if isinstance(getattr(program, f.name), np.ndarray)}
+        copies = {field: array.copy() for field, array in arrays.items()}
+        writable = {field: array.flags.writeable for field, array in arrays.items()}
+        for array in arrays.values():
+            array.setflags(write=False)
+        after = rewrite(program)
+        again = rewrite(program)
+        for field, array in arrays.items():
+            assert (array == copies[field]).all()
+            assert (getattr(after, field) == getattr(again, field)).all()
+            if writable[field]:
+                array.setflags(write=True)
+        program = after
+
+
+@pytest.mark.parametrize("name", [*SMALL, *RANDOM[:10]])
+def test_running_a_pass_again_changes_nothing(name: str) -> None:
+    found = stages(name)
+    for again in ("live", "multiset", "number", "goal"):
+        once = found[again]
+        twice = dict(PIPELINE)[again](once)
+        assert (twice.rows, twice.slots, twice.active) == (once.rows, once.slots, once.active)
+
+
+def test_live_keeps_heads_only() -> None:
+    names = start("twopairs").herbrand.names()
+    live = stages("twopairs")["live"]
+    heads = {names[g].split("(")[0] for g in live.pair_head}
+    assert heads == {"kp", "same_shape_pair", "same_color_pair", "diff_color_pair"}
+    assert live.pairs == 1 + 3 * 12
+
+
+def test_multiset_counts_equal_rows() -> None:
+    program = stages("nine_circles")["multiset"]
+    assert set(program.multiplicity.tolist()) == {1, 6}
+
+
+def test_number_merges_symmetric_heads_and_facts() -> None:
+    program = stages("twopairs")["number"]
+    slot = dict(zip(program.herbrand.names(), program.slot_of.tolist(), strict=True))
+    assert slot["same_shape_pair(obj1,obj2)"] == slot["same_shape_pair(obj2,obj1)"]
+    assert slot["same_shape_pair(obj1,obj2)"] != slot["same_shape_pair(obj1,obj3)"]
+    assert slot["diff_color(red,blue)"] == slot["true"]
+    assert slot["color(obj1,red)"] != slot["color(obj2,red)"]
+
+
+def test_number_keeps_apart_what_starts_differently() -> None:
+    program = stages("a derived fact")["number"]
+    slot = dict(zip(program.herbrand.names(), program.slot_of.tolist(), strict=True))
+    assert len({slot["good(red)"], slot["good(blue)"], slot["true"], slot["false"]}) == 4
+
+
+def test_absent_facts_move_with_false() -> None:
+    program = stages("background and absent facts")["number"]
+    slot = dict(zip(program.herbrand.names(), program.slot_of.tolist(), strict=True))
+    assert slot["likes(blue,1)"] == slot["false"] != slot["likes(blue,3)"] == slot["true"]
+
+
+def test_goal_puts_what_is_not_needed_last() -> None:
+    program = stages("clevr_hans3")["goal"]
+    names = program.herbrand.names()
+    passive = {names[program.members[s]] for s in range(program.active, program.slots)}
+    assert "color(obj1,gray)" in passive
+    assert not any(name.startswith(("in(", "kp", "shape(")) for name in passive)
+
+
+def test_unknown_passes_are_refused() -> None:
+    with pytest.raises(NsfrcError, match="no pass called 'shares': did you mean share"):
+        list(passes.run(start("recursion"), ["shares"]))
+    with pytest.raises(NsfrcError, match="the passes are live, multiset"):
+        list(passes.run(start("recursion"), ["xyzzy"]))
