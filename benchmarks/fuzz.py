@@ -1,8 +1,8 @@
-"""Random and mutated texts through the front end.
+"""Random and mutated texts through the compiler.
 
     python benchmarks/fuzz.py --count 100000 --seed 0
 
-Whatever the text, the front end answers with a program or with diagnostics. Anything else is printed
+Whatever the text, the compiler answers with a plan or with diagnostics. Anything else is printed
 with the text that caused it, and the exit code is 1.
 """
 
@@ -22,9 +22,12 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from nsfrc.check import check  # noqa: E402
+from nsfrc.compiler import compile_sentences  # noqa: E402
 from nsfrc.errors import CompileError, Diagnostics, NsfrcError, Source  # noqa: E402
 from nsfrc.parse import parse  # noqa: E402
+from nsfrc.verify import verify_plan  # noqa: E402
+
+MAX_ROWS = 100_000  # larger programs are refused, to keep the rate
 
 TOKENS = """
     kp color shape in closeby obj1 img red blue circle true fail false dif query type pred neural target slots steps
@@ -52,11 +55,12 @@ TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 ALPHABET = "abXY_01 \n\t.,;:-()[]{}|!'\"`\\/*%+=<>@#$^&~?é\0\u2028"
 
 
-def front_end(text: str) -> str:
+def compile_text(text: str) -> str:
     """Run one text: 'program', 'refused', or an exception that should not be."""
     found = Diagnostics()
     try:
-        check(parse(Source("fuzz.pl", text), found), "fuzz", found)
+        done = compile_sentences(parse(Source("fuzz.pl", text), found), Path("fuzz.pl"), found, max_rows=MAX_ROWS)
+        verify_plan(done.plan, done.ground)
         outcome = "program"
     except (CompileError, NsfrcError) as refused:
         str(refused)
@@ -179,7 +183,7 @@ def run(count: int, seed: int, progress: bool = True) -> tuple[Counter[str], lis
     start = time.perf_counter()
     for number, text in enumerate(texts(count, seed), start=1):
         try:
-            outcomes[front_end(text)] += 1
+            outcomes[compile_text(text)] += 1
         except (Exception, RecursionError):
             outcomes["failure"] += 1
             failures.append((traceback.format_exc(), text))

@@ -8,6 +8,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+
 from nsfrc import ir, passes
 from nsfrc.check import check
 from nsfrc.errors import Diagnostic, Diagnostics, NsfrcError
@@ -63,6 +65,21 @@ def compile_file(
     found, clock = Diagnostics(), Clock()
     with clock("parse"):
         sentences = read(source, found)
+    return compile_sentences(sentences, source, found, slots=slots, skip=skip, max_rows=max_rows, clock=clock)
+
+
+def compile_sentences(
+    sentences: tuple[Sentence, ...],
+    source: Path,
+    found: Diagnostics,
+    *,
+    slots: Mapping[str, int] | None = None,
+    skip: Collection[str] = (),
+    max_rows: int = MAX_ROWS,
+    clock: Clock | None = None,
+) -> Compilation:
+    """Compile what has been read; `found` holds what was wrong so far."""
+    clock = clock or Clock()
     with clock("check"):
         program = check(sentences, source.stem, found, slots)
     with clock("ground"):
@@ -93,10 +110,8 @@ def _stage(name: str, program: GroundProgram) -> Stage:
 
 
 def rows_by_clause(program: GroundProgram) -> tuple[int, ...]:
-    counts = [0] * program.C
-    for clause, start, end in zip(program.pair_clause, program.pair_start[:-1], program.pair_start[1:], strict=True):
-        counts[clause] += int(end - start)
-    return tuple(counts)
+    counts = np.bincount(program.pair_clause[program.pair_of_row], minlength=program.C)
+    return tuple(int(n) for n in counts)
 
 
 class Clock:

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from nsfrc.plan import Plan, lower
 if TYPE_CHECKING:
     import torch
 
+    from nsfrc.compiler import Compilation
     from nsfrc.reasoner import Reasoner
 
 # Cells of a dense index tensor that still fit in memory as int64 (16 GB).
@@ -169,7 +170,7 @@ def compile(  # noqa: A001 (the verb of the tool)
     return from_compilation(compile_file(path, slots=slots, skip=skip, max_rows=max_rows))
 
 
-def from_compilation(done: Any) -> Program:
+def from_compilation(done: Compilation) -> Program:
     return Program(
         name=done.program.name, ground=done.ground, plan=done.plan, settings=done.program.settings,
         steps=done.steps, depth=done.depth, warnings=done.warnings,

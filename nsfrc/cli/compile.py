@@ -5,10 +5,14 @@ from __future__ import annotations
 import json
 import re
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from nsfrc.errors import CompileError, Diagnostic, NsfrcError
+
+if TYPE_CHECKING:
+    from nsfrc.compiler import Compilation
 
 STAGES = ("ast", "ir", "ground", "index", "plan")
 
@@ -86,12 +90,10 @@ def _refuse_overwrite(source: Path, out: Path | None) -> None:
         raise NsfrcError(f"--out {out} is the program itself: name another file")
 
 
-def _emit(done: object, stage: str, out: Path | None) -> None:
+def _emit(done: Compilation, stage: str, out: Path | None) -> None:
     from nsfrc.artifact import write_whole
-    from nsfrc.compiler import Compilation
     from nsfrc.emit import STAGES as writers
 
-    assert isinstance(done, Compilation)
     if out is None:
         for line in writers[stage](done):
             click.echo(line)
@@ -101,17 +103,15 @@ def _emit(done: object, stage: str, out: Path | None) -> None:
         write_whole(out, "".join(line + "\n" for line in writers[stage](done)).encode())
 
 
-def _emit_npy(done: object, stage: str, out: Path) -> None:
+def _emit_npy(done: Compilation, stage: str, out: Path) -> None:
     """The dense index tensor as a numpy file."""
     import io
 
     import numpy as np
 
     from nsfrc.artifact import write_whole
-    from nsfrc.compiler import Compilation
     from nsfrc.program import from_compilation
 
-    assert isinstance(done, Compilation)
     if stage != "index":
         raise NsfrcError(f"{out}: only --emit index can be written as .npy, not {stage}")
     data = io.BytesIO()

@@ -42,19 +42,22 @@ def valuations(program: Program, batch: int, seed: int = 0, crisp: float = 0.3) 
 
 
 @contextmanager
-def near_ties() -> Iterator[list[bool]]:
-    """Collects whether Z above 1 was nearly shared by two values in a run of the reference.
+def near_ties() -> Iterator[set[str]]:
+    """Collects how nearly Z above 1 was shared by two values in a run of the reference.
 
-    There the gradient jumps, and no float32 engine can tell on which side it is. Values that are
-    exactly equal are no such case: the first atom has the gradient.
+    "close": the gradient jumps there, and no float32 engine can tell on which side it is. "twins":
+    the values are equal but for rounding, as those of symmetric atoms are; which of the two has the
+    gradient is chance, what reaches the neural atoms is not. Exactly equal values are no such case.
     """
-    found: list[bool] = []
+    found: set[str] = set()
 
     def watched(y: torch.Tensor, run: Run) -> torch.Tensor:
         largest = original(y, run)
-        gap = largest - y
-        close_call = (largest != 1) & ((largest - 1).abs() < 1e-5)
-        found.append(bool(((largest > 1) & (gap > 0) & (gap < 2e-5)).any() or close_call.any()))
+        gap = torch.where(largest > 1, largest - y, 1.0)
+        if ((gap > 1e-12) & (gap < 2e-5)).any() or ((largest != 1) & ((largest - 1).abs() < 1e-5)).any():
+            found.add("close")
+        if ((gap > 0) & (gap <= 1e-12)).any():
+            found.add("twins")
         return largest
 
     original = reference._largest

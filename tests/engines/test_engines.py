@@ -23,18 +23,18 @@ def weights(program, kind, seed=0):
 
 
 def agree(program, V0, W=None, gradients=GRADIENTS, **options):
-    """The cpu engine in float32 against the reference in float64; False if gradients could not be compared."""
+    """The cpu engine in float32 against the reference in float64."""
     mine = run(program, V0, "cpu", torch.float32, W, **options)
     # The input that float32 sees, so that rounding it is not counted as an error of the engine.
     with near_ties() as ties:
         theirs = run(program, V0.float().double(), "reference", torch.float64, W, **options)
     assert (mine[0] - theirs[0]).abs().max() <= VALUES
-    if any(ties):
-        return False
-    assert relative(mine[1], theirs[1]) <= gradients
+    if "close" in ties:
+        return
+    certain = torch.from_numpy(program.ground.neural) | ("twins" not in ties)
+    assert relative(mine[1][:, certain], theirs[1][:, certain]) <= gradients
     if W is not None:
         assert relative(mine[2], theirs[2]) <= gradients
-    return True
 
 
 @pytest.mark.parametrize("name", SMALL)
@@ -73,7 +73,7 @@ def test_large_programs_forward(name):
     batch=st.sampled_from([1, 2, 5, 9]),
     steps=st.integers(1, 5),
 )
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
 def test_random_programs(seed, skip, kind, normalise, inputs, outputs, batch, steps):
     program = random_compiled(seed, skip)
     V0 = valuations(program, batch, seed)

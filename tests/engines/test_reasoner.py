@@ -58,7 +58,7 @@ def test_other_layouts_and_types(program):
         ({"normalise": "image"}, "'example' or 'batch'"),
         ({"outputs": "target"}, "'all' or 'targets'"),
         ({"steps": -1}, "steps must be 0 or more"),
-        ({"gamma": 0.0}, "gamma must be above 0"),
+        ({"gamma": 0.0}, "gamma must be a number above 0"),
         ({"clause_weights": torch.zeros(2, 3)}, r"needs \[M, 4\]"),
         ({"clause_weights": "soft"}, "'hard', 'trainable' or a tensor"),
     ],
