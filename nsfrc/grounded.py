@@ -53,11 +53,11 @@ class GroundProgram:
     active: int
 
     @property
-    def C(self) -> int:  # noqa: N802 (the paper's name)
+    def C(self) -> int:
         return len(self.clauses)
 
     @property
-    def G(self) -> int:  # noqa: N802 (the paper's name)
+    def G(self) -> int:
         return self.herbrand.size
 
     @property

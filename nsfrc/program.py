@@ -157,7 +157,7 @@ def _without_blanks(atom: str) -> str:
     return "".join(re.findall(r"'(?:[^'\\]|\\.)*'|\S", atom))
 
 
-def compile(  # noqa: A001 (the verb of the tool)
+def compile(
     path: str | Path,
     *,
     slots: Mapping[str, int] | None = None,

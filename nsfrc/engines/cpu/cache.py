@@ -20,12 +20,12 @@ from numba.core import config
 @contextmanager
 def kernel_cache() -> Iterator[None]:
     """Functions that are declared with cache=True inside are cached in that folder."""
-    before = config.CACHE_DIR
-    config.CACHE_DIR = str(_folder(before))
+    before = config.CACHE_DIR  # type: ignore[attr-defined]
+    config.CACHE_DIR = str(_folder(before))  # type: ignore[attr-defined]
     try:
         yield
     finally:
-        config.CACHE_DIR = before
+        config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
 def _folder(chosen: str) -> Path:

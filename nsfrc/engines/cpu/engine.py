@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -82,7 +83,7 @@ class Prepared:
         if run.normalise == "batch" or threads < 2:
             return [(0, examples)]
         bounds = [examples * i // threads for i in range(threads + 1)]
-        return list(zip(bounds[:-1], bounds[1:], strict=True))
+        return list(pairwise(bounds))
 
 
 class _Reason(torch.autograd.Function):

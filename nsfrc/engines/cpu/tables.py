@@ -14,7 +14,6 @@ from numba import njit
 
 from nsfrc.plan import Plan
 
-
 NEURAL = -1.0  # marks atoms whose starting value is an input; the kernels are compiled without NaN
 
 
