@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -128,12 +129,20 @@ class Program:
         from nsfrc.engines import Run
         from nsfrc.reasoner import GAMMA, Reasoner
 
+        if (short := self.too_few(steps)) is not None:
+            warnings.warn(short, stacklevel=2)
         run = Run(
             steps=self.steps if steps is None else steps,
             gamma=gamma if gamma is not None else self.settings.gamma or GAMMA,
             normalise=normalise, outputs=outputs, inputs=inputs,
         )
         return Reasoner(self, engine, run, clause_weights)
+
+    def too_few(self, steps: int | None) -> str | None:
+        """What to tell someone who asks for fewer steps than it takes to derive the targets."""
+        if steps is None or steps >= self.depth:
+            return None
+        return f"{steps} steps are too few for {self.name}: deriving {', '.join(self.targets)} takes {self.depth}"
 
     def predict(self, V_T: torch.Tensor) -> dict[str, torch.Tensor]:
         """The value of every target: {"kp(img)": [B]}, from all atoms or from the targets alone."""

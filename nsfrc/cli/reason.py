@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import warnings
 from collections.abc import Iterator
 from itertools import islice
 from pathlib import Path
@@ -50,7 +51,11 @@ def command(
     worlds = _random(compiled, count, seed) if count else _read(compiled, facts or Path("-"))
     import torch
 
-    reasoner = compiled.reasoner(engine, normalise, steps, gamma, outputs="targets", inputs="neural")
+    if (short := compiled.too_few(steps)) is not None:
+        click.echo(f"warning: {short}", err=True)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # said above
+        reasoner = compiled.reasoner(engine, normalise, steps, gamma, outputs="targets", inputs="neural")
     width = max(6, *(len(t) for t in compiled.targets))
     number = 0
     while batch := list(islice(worlds, batch_size)):

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 import multiprocessing
+import pickle
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -72,6 +74,27 @@ def test_bad_options(program, options, message):
 def test_bad_valuations(program, V0):
     with pytest.raises(NsfrcError, match="V0"):
         program.reasoner()(V0)
+
+
+@pytest.mark.parametrize("value", [float("nan"), float("inf")])
+def test_values_that_are_no_numbers(program, value):
+    V0 = valuations(program, 5).float()
+    V0[3, program.index("color(obj1,red)")] = value
+    with pytest.raises(NsfrcError, match=r"V0\[3, \d+\], color\(obj1,red\), is (nan|inf)"):
+        program.reasoner()(V0)
+
+
+def test_too_few_steps(program):
+    with pytest.warns(UserWarning, match="1 steps are too few for twopairs: deriving kp"):
+        program.reasoner(steps=1)
+
+
+def test_copies(program):
+    V0 = valuations(program, 5).float()
+    reasoner = program.reasoner(clause_weights="trainable")
+    for other in (copy.deepcopy(reasoner), pickle.loads(pickle.dumps(reasoner))):
+        assert torch.equal(other(V0), reasoner(V0))
+        assert other.clause_weights is not reasoner.clause_weights
 
 
 def test_unknown_atom(program):

@@ -14,11 +14,12 @@ from torch.autograd.function import once_differentiable
 from nsfrc.engines import Run
 from nsfrc.engines.cpu.cache import kernel_cache
 from nsfrc.engines.cpu.tables import NEURAL, base_two, pack
+from nsfrc.errors import NsfrcError
 from nsfrc.plan import Plan
 
 with kernel_cache():
     from nsfrc.engines.cpu.backward import backward
-    from nsfrc.engines.cpu.forward import forward, starts_as_declared
+    from nsfrc.engines.cpu.forward import forward, survey
 
 if TYPE_CHECKING:
     from nsfrc.program import Program
@@ -40,22 +41,27 @@ class CpuEngine:
 
     def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
         values = _floats(V0)
-        prepared = self._choose(V0, values, run)
-        if torch.is_grad_enabled() and (V0.requires_grad or (weights is not None and weights.requires_grad)):
+        recording = torch.is_grad_enabled()
+        prepared = self._choose(values, run, recording and V0.requires_grad)
+        if recording and (V0.requires_grad or (weights is not None and weights.requires_grad)):
             return _Reason.apply(V0, weights, values, prepared, run)
-        out = Call(prepared, run, values, weights, keep=False).forward()
-        return torch.from_numpy(out).to(V0.dtype)
+        return _like(Call(prepared, run, values, weights, keep=False).forward(), V0)
 
-    def _choose(self, V0: torch.Tensor, values: np.ndarray, run: Run) -> Prepared:
+    def _choose(self, values: np.ndarray, run: Run, differentiable: bool) -> Prepared:
         """The plan with merged slots where it is exact, else the one with a slot for every atom.
 
         Slots are merged for atoms that start as the program says, so V0 must say the same; and a
         merged slot has one gradient, so asking for every atom's needs them apart.
         """
-        merged = run.inputs == "neural"
-        if not merged and not V0.requires_grad:
-            merged = starts_as_declared(values, self._ready(True).constant)
-        return self._ready(merged)
+        merged = self._ready(True)
+        as_declared, bad = survey(values, merged.constant)
+        if bad >= 0:
+            atom = int(np.flatnonzero(~np.isfinite(values[bad]))[0])
+            value = values[bad, atom]
+            raise NsfrcError(f"V0[{bad}, {atom}], {self.program.atoms[atom]}, is {value}; it must be finite")
+        if run.inputs == "neural" or (as_declared and not differentiable):
+            return merged
+        return self._ready(False)
 
     def _ready(self, merged: bool) -> Prepared:
         if merged not in self._prepared:
@@ -94,16 +100,15 @@ class _Reason(torch.autograd.Function):
         ctx: Any, V0: torch.Tensor, weights: torch.Tensor | None, values: np.ndarray, prepared: Prepared, run: Run
     ) -> torch.Tensor:
         call = Call(prepared, run, values, weights, keep=True)
-        ctx.call, ctx.dtype = call, V0.dtype
-        ctx.weights_dtype = None if weights is None else weights.dtype
-        return torch.from_numpy(call.forward()).to(V0.dtype)
+        ctx.call, ctx.like = call, (V0.new_empty(0), None if weights is None else weights.new_empty(0))
+        return _like(call.forward(), V0)
 
     @staticmethod
     @once_differentiable
     def backward(ctx: Any, g_out: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
         g_V0, g_weights = ctx.call.backward(_floats(g_out))
-        g_W = None if ctx.weights_dtype is None else torch.from_numpy(g_weights).to(ctx.weights_dtype)
-        return torch.from_numpy(g_V0).to(ctx.dtype), g_W, None, None, None
+        V0, weights = ctx.like
+        return _like(g_V0, V0), None if weights is None else _like(g_weights, weights), None, None, None
 
 
 class Call:
@@ -149,6 +154,11 @@ class Call:
 
 def _floats(tensor: torch.Tensor) -> np.ndarray:
     return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())
+
+
+def _like(array: np.ndarray, tensor: torch.Tensor) -> torch.Tensor:
+    """An array as a tensor of the same type and on the same device as another."""
+    return torch.from_numpy(array).to(tensor)
 
 
 _pools: dict[int, ThreadPoolExecutor] = {}

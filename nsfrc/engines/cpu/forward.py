@@ -25,6 +25,7 @@ from nsfrc.engines.cpu.tables import unpack
 VECTOR = 8  # float32 lanes of a 256-bit register; tiles are filled up to a multiple of it
 # With values in [0, 1] and k up to this, 2^(x·k - k/2) neither overflows nor vanishes.
 BOUNDED_K = np.float32(200.0)
+LARGEST = np.finfo(np.float32).max
 
 
 @njit(**KERNEL)
@@ -53,13 +54,15 @@ def new_scratch(powers, pairs, clauses, heads, mixtures, rows, lanes):
 
 
 @njit(nogil=True, cache=True)
-def starts_as_declared(V0, constant):
-    """Whether atoms that are not neural have the values the program gives them."""
+def survey(V0, constant):
+    """(whether atoms that are not neural start as the program says, an example with a NaN or infinity or -1)."""
+    as_declared = True
     for i in range(V0.shape[0]):
         for atom in range(V0.shape[1]):
-            if constant[atom] >= ZERO and V0[i, atom] != constant[atom]:
-                return False
-    return True
+            if not abs(V0[i, atom]) <= LARGEST:
+                return False, i
+            as_declared &= constant[atom] < ZERO or V0[i, atom] == constant[atom]
+    return as_declared, -1
 
 
 @njit(**KERNEL)
