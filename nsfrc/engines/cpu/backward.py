@@ -10,21 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.forward import is_bounded, new_scratch, padded_lanes
+from nsfrc.engines.cpu.forward import derive, is_bounded, new_scratch, padded_lanes
 from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, flush_denormals, larger, power, restore, share_of_first
-from nsfrc.engines.cpu.step import (
-    ONE,
-    ZERO,
-    combine_hard,
-    combine_soft,
-    fill,
-    mix_head,
-    multiply_nodes,
-    normalise_clauses,
-    normalise_rows,
-    powers_of_constants,
-    sum_pairs,
-)
+from nsfrc.engines.cpu.step import ONE, ZERO, fill, mix_head
 from nsfrc.engines.cpu.tables import unpack
 
 TIE = np.float32(1.0 - 5e-7)
@@ -301,22 +289,7 @@ def backward(
                 for i in range(lanes):
                     X[slot, i] = before[slot, i]
             fill(X[active], ONE)
-            multiply_nodes(tables.node_left, tables.node_right, active + 1, X)
-            powers_of_constants(tables.powers, tables.true, tables.false, tables.L, k, X, s.scale, s.bottom)
-            sum_pairs(
-                tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
-                tables.run_times, tables.pair_start, tables.pair_padding, k, unit, bounded,
-                X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer,
-            )
-            normalise_clauses(tables.clause_start, tables.log_s * gamma, whole_batch, s.bottom, s.pairs,
-                              s.absent, s.clause_z)
-            if hard:
-                combine_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
-                             s.pairs, s.absent, s.derived, s.mixed, s.buffer)
-            else:
-                combine_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
-                             weights, s.pairs, s.absent, s.derived, s.mixed, s.buffer)
-            normalise_rows(s.derived, s.z[0], whole_batch)
+            derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s)
 
             _through_values(tables.head_of, tables.order, k, whole_batch, before, after, s.z[1], s.derived,
                             g, g_derived, g_z, unclaimed)

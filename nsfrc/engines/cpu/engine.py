@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +12,7 @@ from torch.autograd.function import once_differentiable
 from nsfrc.engines import Run
 from nsfrc.engines.cpu.cache import kernel_cache
 from nsfrc.engines.cpu.tables import NEURAL, base_two, pack
+from nsfrc.engines.cpu.threads import in_threads
 from nsfrc.errors import NsfrcError
 from nsfrc.plan import Plan
 
@@ -26,8 +25,8 @@ if TYPE_CHECKING:
 
 # Lanes a tile works on: enough for full vectors, few enough that the values of a step stay in L2.
 TILE = 96
-# Waking another thread costs about 50 µs; below this much estimated work (in ns) it is not woken.
-WORTH_A_THREAD = 150_000
+# Waking another thread costs about 20 µs; below this much estimated work (in ns) for each it is not woken.
+WORTH_A_THREAD = 60_000
 # Nanoseconds for one example and step: an exponential in a row, and a soft-or in a slot.
 ROW_NS, SLOT_NS = 0.5, 2.0
 
@@ -139,13 +138,13 @@ class Call:
 
     def forward(self) -> np.ndarray:
         out = np.empty((len(self.V0), len(self.outputs)), np.float32)
-        _in_threads([lambda f=f, n=n: forward(*self._arguments(f, n), out) for f, n in self.parts])
+        in_threads([lambda f=f, n=n: forward(*self._arguments(f, n), out) for f, n in self.parts])
         return out
 
     def backward(self, g_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         g_V0 = np.zeros_like(self.V0)
         g_weights = np.zeros((len(self.parts), *self.weights.shape))
-        _in_threads([
+        in_threads([
             lambda f=f, n=n, i=i: backward(*self._arguments(f, n), g_out, g_V0, g_weights[i])
             for i, (f, n) in enumerate(self.parts)
         ])
@@ -159,20 +158,3 @@ def _floats(tensor: torch.Tensor) -> np.ndarray:
 def _like(array: np.ndarray, tensor: torch.Tensor) -> torch.Tensor:
     """An array as a tensor of the same type and on the same device as another."""
     return torch.from_numpy(array).to(tensor)
-
-
-_pools: dict[int, ThreadPoolExecutor] = {}
-
-
-def _in_threads(work: list[Any]) -> None:
-    """Run every item, the first in this thread. The kernels hold no lock, so the rest run beside it."""
-    if len(work) == 1:
-        work[0]()
-        return
-    pid = os.getpid()  # a forked child must not wait for its parent's threads
-    if pid not in _pools:
-        _pools[pid] = ThreadPoolExecutor(max_workers=max(1, (os.cpu_count() or 1) - 1), thread_name_prefix="nsfrc")
-    others = [_pools[pid].submit(item) for item in work[1:]]
-    work[0]()
-    for other in others:
-        other.result()

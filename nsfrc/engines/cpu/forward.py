@@ -123,6 +123,27 @@ def _remember(X, active, rest, first, last, past):
                 past[active + slot, first + i] = rest[slot, i]
 
 
+@njit(**KERNEL)
+def derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s):
+    """R of every head, normalised, from the values in X; fills X's nodes and all of the scratch `s` but Z of V."""
+    multiply_nodes(tables.node_left, tables.node_right, len(tables.head_of) + 1, X)
+    powers_of_constants(tables.powers, tables.true, tables.false, tables.L, k, X, s.scale, s.bottom)
+    sum_pairs(
+        tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
+        tables.run_times, tables.pair_start, tables.pair_padding, k, unit, bounded,
+        X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer,
+    )
+    normalise_clauses(tables.clause_start, tables.log_s * gamma, whole_batch, s.bottom, s.pairs,
+                      s.absent, s.clause_z)
+    if hard:
+        combine_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
+                     s.pairs, s.absent, s.derived, s.mixed, s.buffer)
+    else:
+        combine_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
+                     weights, s.pairs, s.absent, s.derived, s.mixed, s.buffer)
+    normalise_rows(s.derived, s.z[0], whole_batch)
+
+
 @njit(cache=True, **KERNEL)
 def forward(
     indices, floats, layout, base, V0, first, last, tile, weights, hard, steps, whole_batch, outputs, targets_only,
@@ -149,22 +170,7 @@ def forward(
         bounded = is_bounded(X, active, rest, k)
         for t in range(steps):
             _remember(X, active, rest, done, end, past[t])
-            multiply_nodes(tables.node_left, tables.node_right, active + 1, X)
-            powers_of_constants(tables.powers, tables.true, tables.false, tables.L, k, X, s.scale, s.bottom)
-            sum_pairs(
-                tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
-                tables.run_times, tables.pair_start, tables.pair_padding, k, unit, bounded,
-                X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer,
-            )
-            normalise_clauses(tables.clause_start, tables.log_s * gamma, whole_batch, s.bottom, s.pairs,
-                              s.absent, s.clause_z)
-            if hard:
-                combine_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
-                             s.pairs, s.absent, s.derived, s.mixed, s.buffer)
-            else:
-                combine_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
-                             weights, s.pairs, s.absent, s.derived, s.mixed, s.buffer)
-            normalise_rows(s.derived, s.z[0], whole_batch)
+            derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s)
             update_values(tables.head_of, gamma, k, whole_batch, X, rest, s.derived, s.z[1])
             for i in range(end - done if past_z.shape[0] else 0):
                 past_z[t, done + i] = s.z[1, i]
