@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -138,15 +139,14 @@ class Call:
 
     def forward(self) -> np.ndarray:
         out = np.empty((len(self.V0), len(self.outputs)), np.float32)
-        in_threads([lambda f=f, n=n: forward(*self._arguments(f, n), out) for f, n in self.parts])
+        in_threads([partial(forward, *self._arguments(*part), out) for part in self.parts])
         return out
 
     def backward(self, g_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         g_V0 = np.zeros_like(self.V0)
         g_weights = np.zeros((len(self.parts), *self.weights.shape))
         in_threads([
-            lambda f=f, n=n, i=i: backward(*self._arguments(f, n), g_out, g_V0, g_weights[i])
-            for i, (f, n) in enumerate(self.parts)
+            partial(backward, *self._arguments(*part), g_out, g_V0, g_weights[i]) for i, part in enumerate(self.parts)
         ])
         return g_V0, g_weights.sum(axis=0)
 
