@@ -1,8 +1,10 @@
 """Grounding: a typed program becomes rows of slots, by numpy over all assignments at once.
 
 For a clause and a ground atom that unifies with its head, the free body variables run over the
-injective assignments of each datatype; see `grounded.GroundProgram` for what comes out. Counting
-comes first, so that a program that would not fit is refused before anything is built.
+injective assignments of each datatype; see `grounded.GroundProgram` for what comes out. Filters take
+assignments away before `S` is counted. A body atom whose constants repeat is not in `G`: its place in
+the row is `false`. Counting comes first, so that a program that would not fit is refused before
+anything is built.
 """
 
 from __future__ import annotations

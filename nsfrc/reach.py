@@ -70,9 +70,9 @@ def _one_more(depths: Iterable[int | None], more: int = 1) -> int | None:
 def check_reach(program: ir.Program, ground: GroundProgram, found: Diagnostics) -> int:
     """Report clauses that can never fire and targets out of reach; returns the steps the targets need."""
     reached = reach(ground)
-    for clause, size, fires in zip(program.clauses, sizes(program, ground.herbrand), reached.fires, strict=True):
-        if not fires:
-            found.error(clause.span, "this clause can never fire", _why(clause, size, ground))
+    for number, (clause, size) in enumerate(zip(program.clauses, sizes(program, ground.herbrand), strict=True)):
+        if not reached.fires[number]:
+            found.error(clause.span, "this clause can never fire", _why(number, clause, size, ground, reached))
     shallowest = 0
     for target, index in zip(program.targets, ground.targets, strict=True):
         shallowest = max(shallowest, int(reached.depth[index]))
@@ -92,7 +92,8 @@ def check_reach(program: ir.Program, ground: GroundProgram, found: Diagnostics) 
     return needed
 
 
-def _why(clause: ir.Clause, size: Size, ground: GroundProgram) -> str:
+def _why(number: int, clause: ir.Clause, size: Size, ground: GroundProgram, reached: Reach) -> str:
+    """The reason why a clause never fires, the most telling first."""
     for datatype, variables in size.free:
         constants = ground.herbrand.type_by_name[datatype].constants
         if len(variables) > len(constants):
@@ -100,6 +101,10 @@ def _why(clause: ir.Clause, size: Size, ground: GroundProgram) -> str:
                     f"which has only {len(constants)}")
     if not size.heads:
         return "no ground atom unifies with its head"
-    if clause.filters:
-        return "its conditions, or a body atom that is never true, exclude every substitution"
+    rows = ground.factors[ground.pair_clause[ground.pair_of_row] == number]
+    if clause.filters and not len(rows):
+        return "its conditions exclude every substitution"
+    for atom, column in zip(clause.body, rows.T, strict=False):
+        if not (reached.depth[column] != NEVER).any():
+            return f"{atom} is never true here: there is no such fact, and no clause derives it"
     return "every substitution has a body atom that is never true: an absent fact or a repeated constant"

@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from nsfrc.check import check
+from nsfrc.compiler import compile_sentences
 from nsfrc.errors import CompileError, Diagnostics
 from nsfrc.parse import read
 
@@ -27,7 +27,8 @@ def rendered(name: str) -> str:
     """The diagnostics of one file, with bare file names."""
     found = Diagnostics()
     try:
-        check(read(ERRORS / f"{name}.pl", found), name, found)
+        path = ERRORS / f"{name}.pl"
+        compile_sentences(read(path, found), path, found)
         diagnostics = tuple(found.found)
     except CompileError as refused:
         diagnostics = refused.diagnostics

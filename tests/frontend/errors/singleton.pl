@@ -1,3 +1,3 @@
 :- include('vocabulary.pl').
 :- target(kp(img)).
-kp(X) :- in(O, X), color(Q, red), shape(_P, circle), in(_, X).
+kp(X) :- in(O, X), color(Q, red), shape(_, _P).
