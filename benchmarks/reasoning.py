@@ -1,10 +1,10 @@
 """Reasoning and compile times of all eight programs, as ratios to the dense reference in the same run.
 
-    python -m benchmarks.reasoning            everything, about 15 minutes on two cores
+    python -m benchmarks.reasoning            everything, about 10 minutes on two cores
     python -m benchmarks.reasoning --quick    batches 1 and 50, one thread
 
 Writes results/reasoning.csv, results/compile.csv and results/reasoning.png. The dense reference is
-run where its gathered values fit in 2 GB; beyond that its columns are empty and `dense_gb` says why.
+run where its gathered values fit in 1 GB; beyond that its columns are empty and `dense_gb` says why.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from nsfrc.program import Program
 PROGRAMS = ("twopairs", "threepairs", "closeby", "red_triangle", "online_pair", "nine_circles",
             "clevr_hans3", "clevr_hans7")
 BATCHES = (1, 5, *range(10, 51, 5), 200, 1000)
-DENSE_LIMIT_GB = 2.0
+DENSE_LIMIT_GB = 1.0
 
 
 @dataclass(frozen=True)
@@ -228,7 +228,7 @@ def main() -> None:
             for threads in (1,) if options.quick else (1, 2):
                 rows.append(reason(program, batch, threads, speed))
                 show(rows[-1])
-    write_csv(options.out / "reasoning.csv", rows)
+        write_csv(options.out / "reasoning.csv", rows)  # after every program, so that stopping early loses little
     compiles = [compiled(name) for name in options.programs]
     compiles.append(compiled("threepairs", {"object": 12}))
     write_csv(options.out / "compile.csv", compiles)
