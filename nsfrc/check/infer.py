@@ -15,6 +15,7 @@ from collections.abc import Sequence
 
 from nsfrc.check.alternatives import Draft
 from nsfrc.check.vocabulary import Vocabulary, text
+from nsfrc.errors import Span, did_you_mean
 from nsfrc.ir import Atom, PredicateKey, Var, quoted
 
 Position = tuple[PredicateKey, int]
@@ -47,7 +48,7 @@ class _Flow:
         self._queue: deque[Position] = deque()
         self._variables: dict[Position, list[tuple[int, str]]] = defaultdict(list)
         self._positions: dict[tuple[int, str], list[Position]] = defaultdict(list)
-        self._constants: dict[Position, dict[str, None]] = defaultdict(dict)
+        self._constants: dict[Position, dict[str, Span | None]] = defaultdict(dict)
         self._keys: dict[PredicateKey, None] = dict.fromkeys(vocabulary.declared)
         for atom in facts:
             self._add(atom, -1)
@@ -60,7 +61,7 @@ class _Flow:
         for index, arg in enumerate(atom.args):
             position = atom.key, index
             if not isinstance(arg, Var):
-                self._constants[position].setdefault(arg.name)
+                self._constants[position].setdefault(arg.name, arg.span)
             elif clause >= 0:
                 self._variables[position].append((clause, arg.name))
                 self._positions[clause, arg.name].append(position)
@@ -112,8 +113,13 @@ class _Flow:
             if self._vocabulary.lost or key in self._vocabulary.spoilt or not self._vocabulary.knows(key):
                 for index in range(key[1]):
                     self.settle((key, index), None)
-        for position, constants in list(self._constants.items()):
-            if any(constant not in self._vocabulary.homes for constant in constants):
+        for position in self._open():
+            unknown = [c for c in self._constants[position] if c not in self._vocabulary.homes]
+            for constant in unknown:
+                message = f"unknown constant {quoted(constant)}: it belongs to no type"
+                hint = did_you_mean(constant, self._vocabulary.homes)
+                self._vocabulary.found.error(self._constants[position][constant], message, hint)
+            if unknown:
                 self.settle(position, None)
 
     def signatures(self) -> Signatures:

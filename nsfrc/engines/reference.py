@@ -44,7 +44,7 @@ def softor(x: torch.Tensor, dim: int, run: Run) -> torch.Tensor:
     """γ·log Σ exp(x/γ) along a dimension, which leaves [B, G], divided by Z."""
     y = run.gamma * torch.logsumexp(x / run.gamma, dim)
     largest = _largest(y, run)
-    return torch.where(largest > 1, y / largest, y)
+    return y / torch.where(largest > 1, largest, 1.0)
 
 
 def _largest(y: torch.Tensor, run: Run) -> torch.Tensor:

@@ -86,3 +86,12 @@ def test_false_rises_as_the_closed_form_says():
     V_T = program.reasoner("reference", steps=3)(V0)
     S, C = program.ground.S, program.ground.C
     assert V_T[0, 0].item() == pytest.approx(0.01 * np.log(1 + 3 * S * C), rel=1e-3)
+
+
+def test_no_gradient_is_lost_where_everything_is_zero():
+    """A maximum of 0 must not be divided by, not even in a branch that is not taken."""
+    program = compile_text(TINY.replace("slots(2)", "slots(1)").replace(", near(O1, _O2)", "").replace(
+        "kp(X) :- color(_O1, C), color(_O2, C), in(obj1, X).", ""))
+    V0 = torch.zeros(2, program.plan.G, dtype=torch.float64, requires_grad=True)
+    program.reasoner("reference")(V0).sum().backward()
+    assert program.ground.S == 1 and V0.grad.isfinite().all()

@@ -19,12 +19,12 @@ from nsfrc.plan import Plan
 
 with kernel_cache():
     from nsfrc.engines.cpu.backward import backward
-    from nsfrc.engines.cpu.forward import forward, survey
+    from nsfrc.engines.cpu.forward import VECTOR, forward, survey
 
 if TYPE_CHECKING:
     from nsfrc.program import Program
 
-# Lanes a tile works on: enough for full vectors, few enough that the values of a step stay in L2.
+# Most lanes a tile works on: enough for full vectors, few enough that the values of a step stay in L2.
 TILE = 96
 # Waking another thread costs about 20 µs; below this much estimated work (in ns) for each it is not woken.
 WORTH_A_THREAD = 60_000
@@ -132,7 +132,7 @@ class Call:
         run = self.run
         whole_batch = run.normalise == "batch"
         return (
-            *self.prepared.packed, base_two(run.gamma), self.V0, first, last, last - first if whole_batch else TILE,
+            *self.prepared.packed, base_two(run.gamma), self.V0, first, last, _tile(last - first, whole_batch),
             self.weights, self.hard, run.steps, whole_batch, self.outputs, run.outputs == "targets",
             run.inputs == "neural", self.past, self.past_z,
         )
@@ -149,6 +149,14 @@ class Call:
             partial(backward, *self._arguments(*part), g_out, g_V0, g_weights[i]) for i, part in enumerate(self.parts)
         ])
         return g_V0, g_weights.sum(axis=0)
+
+
+def _tile(examples: int, whole_batch: bool) -> int:
+    """Examples in a tile: as equal tiles as whole vectors allow, since a small last one would waste its lanes."""
+    if whole_batch:
+        return examples
+    tiles = -(-examples // TILE)
+    return -(-examples // (tiles * VECTOR)) * VECTOR
 
 
 def _floats(tensor: torch.Tensor) -> np.ndarray:
