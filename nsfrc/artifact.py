@@ -27,7 +27,6 @@ from nsfrc.program import Program
 from nsfrc.verify import Invalid, verify_ground, verify_plan
 
 FORMAT = 1
-SUFFIX = ".nsfrc"
 
 _GROUND = ("initial", "neural", "targets", "pair_clause", "pair_head", "pair_start", "power", "components")
 
