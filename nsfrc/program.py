@@ -101,10 +101,7 @@ class Program:
 
     @cached_property
     def _unmerged(self) -> Plan:
-        program = self.ground
-        for name, rewrite in passes.PIPELINE:
-            if name != "number":
-                program = rewrite(program)
+        *_, (_, program) = passes.run(self.ground, skip=("number",))
         return lower(program)
 
     def reasoner(

@@ -145,3 +145,14 @@ def test_gradients_have_the_same_bits_in_every_run():
     V0, W = valuations(program, 33), torch.randn(3, program.plan.C, dtype=torch.float64)
     first, second = (run(program, V0, "cpu", torch.float32, W) for _ in range(2))
     assert all(torch.equal(a, b) for a, b in zip(first, second, strict=True))
+
+
+def test_constants_in_v0_count_for_nothing_with_neural_inputs():
+    """The largest passive atom must be sought among the values that count, also for its gradient."""
+    program = random_compiled(7, skip=("number",))
+    V0 = valuations(program, 6)
+    changed = V0.clone()
+    changed[:, ~torch.from_numpy(program.ground.neural)] = 5.0
+    for outputs in ("all", "targets"):
+        same = [run(program, v, "cpu", torch.float32, inputs="neural", outputs=outputs) for v in (V0, changed)]
+        assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])

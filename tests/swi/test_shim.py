@@ -6,21 +6,12 @@ from pathlib import Path
 
 import pytest
 
+from tests import examples
 from tests.swi import oracle
 
 pytestmark = oracle.needs_swipl
 
-VOCABULARY = """
-:- use_module(library(nsfr)).
-:- type(image, [img]).
-:- type(object, slots(3)).
-:- type(color, [red, blue]).
-:- type(size, [1, 2, 3]).
-:- neural(in(object, image)).
-:- neural(color(object, color)).
-:- neural(size(object, size)).
-:- neural(near(object, object)).
-"""
+VOCABULARY = "\n:- use_module(library(nsfr))." + examples.VOCABULARY
 
 
 def holds(clauses: str, world: str, target: str) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.forward import derive, is_bounded, new_scratch, padded_lanes
+from nsfrc.engines.cpu.forward import derive, is_bounded, new_scratch, padded_lanes, start
 from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, flush_denormals, larger, power, restore, share_of_first
 from nsfrc.engines.cpu.step import ONE, ZERO, fill, mix_head
 from nsfrc.engines.cpu.tables import unpack
@@ -243,7 +243,8 @@ def _store_gradient(members, constant, active, V0, g, first, last, targets_only,
         for slot in range(len(members)):
             atom = members[slot]
             if slot >= active and targets_only:
-                if V0[i, atom] > V0[i, largest]:
+                best = start(V0, constant, i, largest, neural_only)
+                if start(V0, constant, i, atom, neural_only) > best:
                     largest = atom
             elif not neural_only or not constant[atom] >= ZERO:
                 g_V0[i, atom] = g[slot, i - first]

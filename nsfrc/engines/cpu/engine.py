@@ -12,7 +12,7 @@ from torch.autograd.function import once_differentiable
 
 from nsfrc.engines import Run
 from nsfrc.engines.cpu.cache import kernel_cache
-from nsfrc.engines.cpu.tables import NEURAL, base_two, pack
+from nsfrc.engines.cpu.tables import base_two, pack, starting_values
 from nsfrc.engines.cpu.threads import in_threads
 from nsfrc.errors import NsfrcError
 from nsfrc.plan import Plan
@@ -75,7 +75,7 @@ class Prepared:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.packed = pack(plan)
-        self.constant = np.nan_to_num(plan.constant, nan=NEURAL)
+        self.constant = starting_values(plan)
         self.one_hot = np.eye(plan.C, dtype=np.float32)  # stands in for the weights when they are hard
         self.outputs = {
             "all": np.arange(plan.G, dtype=np.uint32),

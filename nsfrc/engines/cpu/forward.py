@@ -66,22 +66,21 @@ def survey(V0, constant):
 
 
 @njit(**KERNEL)
-def _load_tile(members, constant, V0, first, last, active, X, rest, targets_only, neural_only):
-    """Read examples first … last of V0 [B, G] into lanes; spare lanes repeat the last example.
+def start(V0, constant, example, atom, neural_only):
+    """The starting value of an atom; with neural_only, `constant` where there is one, whatever V0 says."""
+    return constant[atom] if neural_only and constant[atom] >= ZERO else V0[example, atom]
 
-    neural_only: atoms that are not neural start at `constant`, whatever V0 says.
-    """
+
+@njit(**KERNEL)
+def _load_tile(members, constant, V0, first, last, active, X, rest, targets_only, neural_only):
+    """Read examples first … last of V0 [B, G] into lanes; spare lanes repeat the last example."""
     for i in range(X.shape[1]):
         example = min(first + i, last - 1)
         X[active, i] = ONE
         for slot in range(active):
-            atom = members[slot]
-            fixed = neural_only and constant[atom] >= ZERO
-            X[slot, i] = constant[atom] if fixed else V0[example, atom]
+            X[slot, i] = start(V0, constant, example, members[slot], neural_only)
         for slot in range(active, len(members)):
-            atom = members[slot]
-            fixed = neural_only and constant[atom] >= ZERO
-            value = constant[atom] if fixed else V0[example, atom]
+            value = start(V0, constant, example, members[slot], neural_only)
             if not targets_only:
                 rest[slot - active, i] = value
             else:

@@ -59,6 +59,11 @@ class Packed(NamedTuple):
     layout: np.ndarray  # int64
 
 
+def starting_values(plan: Plan) -> np.ndarray:
+    """What atoms start at when they are not neural, and NEURAL for those that are: [G]."""
+    return np.nan_to_num(plan.constant, nan=NEURAL)
+
+
 def pack(plan: Plan) -> Packed:
     head_of = np.full(plan.active, len(plan.heads), dtype=np.uint32)
     head_of[plan.heads] = np.arange(len(plan.heads))
@@ -73,7 +78,7 @@ def pack(plan: Plan) -> Packed:
         "order": np.argsort(plan.members, kind="stable"),
     }
     indices = [np.asarray(own.get(name, getattr(plan, name, None)), dtype=np.uint32) for name in _INDICES]
-    own["constant"] = np.nan_to_num(plan.constant, nan=NEURAL)
+    own["constant"] = starting_values(plan)
     floats = [np.asarray(own.get(name, getattr(plan, name)), dtype=np.float32) for name in _FLOATS]
     floats.append(np.array([np.log(plan.S)], dtype=np.float32))
     starts = [*np.cumsum([0, *map(len, indices)]), *np.cumsum([0, *map(len, floats)])]
