@@ -106,7 +106,7 @@ class Program:
 
     def reasoner(
         self,
-        engine: str = "cpu",
+        engine: str = "auto",
         normalise: str = "example",
         steps: int | None = None,
         gamma: float | None = None,
@@ -117,7 +117,8 @@ class Program:
     ) -> Reasoner:
         """A torch module V0 [B, G] → V_T.
 
-        engine: "cpu" or "reference". normalise: "example" (a result never depends on the batch) or
+        engine: "auto" (CUDA tensors to the GPU kernels, others to the CPU engine), "cpu", "gpu" or
+        "reference". normalise: "example" (a result never depends on the batch) or
         "batch". steps, gamma: from the program by default. outputs: "all" or "targets". inputs:
         "all" honours and differentiates every entry of V0; "neural" only those of neural
         predicates, which is faster to train. clause_weights: "hard", "trainable", or a tensor

@@ -36,6 +36,8 @@ class Reasoner(torch.nn.Module):
         super().__init__()
         _check(run)
         self.program, self.run = program, run
+        # Plain numbers, which torch.compile can follow.
+        self.atoms, self.target_indices = program.plan.G, program.target_indices
         self.engine_name = engine_name
         self.engine = engine(engine_name, program)
         self.hard = isinstance(clause_weights, str) and clause_weights == "hard"
@@ -59,13 +61,14 @@ class Reasoner(torch.nn.Module):
             self.register_buffer("clause_weights", weights)
 
     def forward(self, V0: torch.Tensor) -> torch.Tensor:
-        atoms = self.program.plan.G
-        if V0.ndim != 2 or V0.shape[1] != atoms:
-            raise NsfrcError(f"V0 has shape {list(V0.shape)}; this program needs [B, {atoms}], a column a ground atom")
+        if V0.ndim != 2 or V0.shape[1] != self.atoms:
+            raise NsfrcError(
+                f"V0 has shape {list(V0.shape)}; this program needs [B, {self.atoms}], a column a ground atom"
+            )
         if not V0.is_floating_point():
             raise NsfrcError(f"V0 is {V0.dtype}; valuations are floating point, as float32")
         if self.run.steps == 0 or not len(V0):
-            return V0[:, self.program.target_indices] if self.run.outputs == "targets" else V0
+            return V0[:, self.target_indices] if self.run.outputs == "targets" else V0
         weights = None if self.hard else torch.softmax(self.clause_weights, dim=1)
         return self.engine(V0, weights, self.run)
 

@@ -25,7 +25,7 @@ LAYERS = (
     {"reach", "passes"},
     {"plan"},
     {"verify"},
-    {"compiler", "program", "artifact", "importer"},
+    {"compiler", "program", "artifact", "importer", "kernels"},
     {"report", "emit", "engines"},
     {"reasoner"},
     {"cli"},

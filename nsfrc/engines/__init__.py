@@ -1,12 +1,14 @@
 """Engines: one interface, several ways to run a compiled program.
 
-`reference` is the dense definition and the oracle of all others; `cpu` runs the plan with numba.
+`reference` is the dense definition and the oracle of all others; `cpu` runs the plan with numba and
+`gpu` with Triton; `auto` takes one of these two, by where V0 is.
 An engine is built once for a program and called with valuations; `run` describes one call.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Protocol
 
 from nsfrc.errors import NsfrcError, did_you_mean
@@ -16,7 +18,7 @@ if TYPE_CHECKING:
 
     from nsfrc.program import Program
 
-NAMES = ("cpu", "reference")
+NAMES = ("auto", "cpu", "gpu", "reference")
 
 
 @dataclass(frozen=True)
@@ -42,12 +44,34 @@ class Engine(Protocol):
         ...
 
 
+class AutoEngine:
+    """CUDA tensors go to the GPU kernels, all others to the CPU engine; either is built when first needed."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._engines: dict[str, Engine] = {}
+
+    def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
+        name = "gpu" if V0.device.type == "cuda" else "cpu"
+        if name not in self._engines:
+            self._engines[name] = engine(name, self.program)
+        return self._engines[name](V0, weights, run)
+
+
 def engine(name: str, program: Program) -> Engine:
     """Build an engine by name; its libraries are imported only now."""
+    if name == "auto":
+        return AutoEngine(program)
     if name == "cpu":
         from nsfrc.engines.cpu.engine import CpuEngine
 
         return CpuEngine(program)
+    if name == "gpu":
+        if find_spec("triton") is None:
+            raise NsfrcError('engine "gpu" needs the package triton: pip install "nsfrc[gpu]", or use engine="auto"')
+        from nsfrc.engines.gpu.engine import GpuEngine
+
+        return GpuEngine(program)
     if name == "reference":
         from nsfrc.engines.reference import ReferenceEngine
 

@@ -11,8 +11,9 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from nsfrc.engines import Run
+from nsfrc.engines.base import base_two, starting_values
 from nsfrc.engines.cpu.cache import kernel_cache
-from nsfrc.engines.cpu.tables import base_two, pack, starting_values
+from nsfrc.engines.cpu.tables import pack
 from nsfrc.engines.cpu.threads import in_threads
 from nsfrc.errors import NsfrcError
 from nsfrc.plan import Plan

@@ -6,15 +6,13 @@ their layout, and is taken apart on the other side into the named tables the ker
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 from numba import njit
 
+from nsfrc.engines.base import starting_values
 from nsfrc.plan import Plan
-
-NEURAL = -1.0  # marks atoms whose starting value is an input; the kernels are compiled without NaN
 
 
 class Tables(NamedTuple):
@@ -59,11 +57,6 @@ class Packed(NamedTuple):
     layout: np.ndarray  # int64
 
 
-def starting_values(plan: Plan) -> np.ndarray:
-    """What atoms start at when they are not neural, and NEURAL for those that are: [G]."""
-    return np.nan_to_num(plan.constant, nan=NEURAL)
-
-
 def pack(plan: Plan) -> Packed:
     head_of = np.full(plan.active, len(plan.heads), dtype=np.uint32)
     head_of[plan.heads] = np.arange(len(plan.heads))
@@ -100,17 +93,3 @@ def unpack(indices, floats, layout):
         layout[24], layout[25], layout[26],
     )
 
-
-@lru_cache
-def base_two(gamma: float) -> np.ndarray:
-    """[gamma, k, unit]: exp(x/gamma) is 2^(x·k), and unit is 1/k.
-
-    k is rounded so that k·unit is as near to 1 as float32 allows: a value near 1 goes through both
-    at every step, so the error of their product would add up, while moving k by some units in the
-    last place only changes gamma in the seventh digit.
-    """
-    nearest = np.array([1 / (np.log(2) * gamma)], dtype=np.float32)
-    candidates = (nearest.view(np.int32) + np.arange(-16, 17, dtype=np.int32)).view(np.float32)
-    units = (1 / candidates.astype(np.float64)).astype(np.float32)
-    best = np.argmin(np.abs(candidates.astype(np.float64) * units - 1))
-    return np.array([gamma, candidates[best], units[best]], dtype=np.float32)

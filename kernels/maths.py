@@ -1,0 +1,71 @@
+"""Soft-or and its parts, and how rows of the workspace are read and written."""
+
+from __future__ import annotations
+
+import triton
+import triton.language as tl
+
+# Below every exponent, and finite, so that the difference of two is a number.
+LOWEST = tl.constexpr(-1e30)
+# Values this close to the maximum count as equal to it: in exact arithmetic they mostly are.
+TIE = tl.constexpr(1.0 - 5e-7)
+# More than any rank; float32 holds every whole number up to it.
+NO_RANK = tl.constexpr(16777216.0)
+
+
+@triton.jit
+def power(x, n, BITS: tl.constexpr):
+    """x^n for whole n ≥ 0 below 2^BITS, by squaring: x may be negative or 0."""
+    result = tl.full(x.shape, 1.0, tl.float32)
+    for bit in tl.static_range(BITS):
+        result = tl.where((n >> bit) & 1 == 1, result * x, result)
+        x = x * x
+    return result
+
+
+@triton.jit
+def softor(a, b, k, unit):
+    """γ·log(exp(a/γ) + exp(b/γ))."""
+    return tl.maximum(a, b) + unit * tl.log2(1.0 + tl.exp2(-tl.abs(a - b) * k))
+
+
+@triton.jit
+def shares(a, b, k):
+    """Derivatives of softor(a, b) by a and by b, each exact to the last digits however small."""
+    e = tl.exp2(-tl.abs(a - b) * k)
+    large, small = 1.0 / (1.0 + e), e / (1.0 + e)
+    return tl.where(a >= b, large, small), tl.where(a >= b, small, large)
+
+
+@triton.jit
+def get(work, row, stride, ok, L: tl.constexpr):
+    """Rows [n] of the workspace: [n, wide], 0 where not ok [n]."""
+    return tl.load(work + row[:, None] * stride + tl.arange(0, L.wide)[None, :], mask=ok[:, None], other=0.0)
+
+
+@triton.jit
+def put(work, row, stride, ok, value, L: tl.constexpr):
+    tl.store(work + row[:, None] * stride + tl.arange(0, L.wide)[None, :], value, mask=ok[:, None])
+
+
+@triton.jit
+def get_all(work, row, stride, L: tl.constexpr):
+    """Rows [p, r] of the workspace: [p, r, wide]."""
+    return tl.load(work + row[:, :, None] * stride + tl.arange(0, L.wide)[None, None, :])
+
+
+@triton.jit
+def get_row(work, row, stride, L: tl.constexpr):
+    return tl.load(work + row * stride + tl.arange(0, L.wide))
+
+
+@triton.jit
+def put_row(work, row, stride, value, L: tl.constexpr):
+    tl.store(work + row * stride + tl.arange(0, L.wide), value)
+
+
+@triton.jit
+def examples(first, batch, L: tl.constexpr):
+    """Examples of a tile, and which of its lanes are examples; spare lanes repeat the last one."""
+    column = first + tl.arange(0, L.wide)
+    return tl.minimum(column, batch - 1).to(tl.int64), column < batch
