@@ -1,5 +1,6 @@
 # make demo   install into .venv and run the shipped programs on generated worlds
 # make test   install into .venv and run the whole test suite
+# make gpu-check   on a machine with CUDA: all value tests on the card, then its times
 # make bench, make fuzz, make lint, make clean
 
 PYTHON ?= python3
@@ -7,7 +8,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test bench fuzz lint clean
+.PHONY: demo test gpu-check bench fuzz lint clean
 
 # Dependencies are installed when the files that name them change, the package itself once (editable).
 $(VENV)/installed: pyproject.toml setup.py constraints.txt
@@ -26,11 +27,22 @@ demo: $(VENV)/installed
 	@echo
 	@$(BIN)/python -m examples.demo
 
+# Kernels are tested in Triton's interpreter, which needs a process of its own, and the rest beside it.
 test: $(VENV)/installed
-	$(BIN)/python -m pytest
+	@mkdir -p build
+	@TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/kernels/values > build/values.log 2>&1 & values=$$!; \
+	trap 'kill $$values' INT TERM; \
+	$(BIN)/python -m pytest; rest=$$?; \
+	echo "the kernels in Triton's interpreter:"; wait $$values; kernels=$$?; cat build/values.log; \
+	exit $$((rest | kernels))
+
+gpu-check: $(VENV)/installed-extras
+	$(BIN)/python -m benchmarks.gpu_check
 
 bench: $(VENV)/installed-extras
 	$(BIN)/python -m benchmarks.reasoning
+	$(BIN)/python -m benchmarks.roofline
+	$(BIN)/python -m benchmarks.aot
 
 fuzz: $(VENV)/installed
 	$(BIN)/python -m benchmarks.fuzz --count 100000

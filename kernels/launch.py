@@ -9,6 +9,8 @@ import torch
 
 from nsfrc.kernels.layout import Layout
 
+LINE = 32  # values in a line of 128 bytes
+
 
 @dataclass(frozen=True)
 class Job:
@@ -24,6 +26,9 @@ class Job:
     warps: int
     registers: int  # most a thread may use
     instances: int  # most of the whole-program kernel
+
+    def __post_init__(self) -> None:
+        assert LINE % self.layout.wide == 0, "a tile must not reach beyond the stride of a row"
 
     def tiles(self, batch: int) -> int:
         return -(-batch // self.layout.wide)
@@ -42,8 +47,8 @@ class Job:
 
 
 def stride(batch: int) -> int:
-    """The next multiple of 32 examples, a line of 128 bytes."""
-    return (batch + 31) // 32 * 32
+    """Distance of two rows of values: the same for every tile, so that what is kept does not depend on it."""
+    return (batch + LINE - 1) // LINE * LINE
 
 
 @dataclass(frozen=True)

@@ -124,8 +124,8 @@ class Program:
         predicates, which is faster to train. clause_weights: "hard", "trainable", or a tensor
         [M, C] of which a soft-max over the clauses is taken.
         """
-        from nsfrc.engines import Run
-        from nsfrc.reasoner import GAMMA, Reasoner
+        from nsfrc.engines import GAMMA, Run
+        from nsfrc.reasoner import Reasoner
 
         if (short := self.too_few(steps)) is not None:
             warnings.warn(short, stacklevel=2)

@@ -13,7 +13,6 @@ from nsfrc.errors import NsfrcError
 if TYPE_CHECKING:
     from nsfrc.program import Program
 
-GAMMA = 0.01
 CHOICES = {"normalise": ("example", "batch"), "outputs": ("all", "targets"), "inputs": ("all", "neural")}
 
 

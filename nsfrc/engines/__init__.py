@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from nsfrc.program import Program
 
 NAMES = ("auto", "cpu", "gpu", "reference")
+GAMMA = 0.01  # where neither the program nor the caller says another
 
 
 @dataclass(frozen=True)

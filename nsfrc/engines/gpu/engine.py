@@ -67,6 +67,7 @@ class GpuEngine:
         # Plain numbers, which torch.compile can follow.
         self.clauses = program.plan.C
         self.anywhere = interpreted()
+        self.fixed: Shape | None = None  # kernels and tile to use whatever the batch, for tests and measurements
         self._register()
         self._prepared: dict[tuple[bool, bool, int | None], Tables] = {}
         self._on_device: dict[tuple[Any, ...], tuple[torch.Tensor, torch.Tensor]] = {}
@@ -96,11 +97,11 @@ class GpuEngine:
     def job(self, batch: int, mixtures: int, run: Run, gradient: bool, device: torch.device) -> tuple[Any, Job]:
         """The kernels for a batch and what they are to do. mixtures: M, or 0 when hard."""
         key = (batch, mixtures, run, gradient, device)
-        if key not in self._jobs:
+        if (*key, self.fixed) not in self._jobs:
             if len(self._jobs) >= MOST_JOBS:
                 self._jobs.pop(next(iter(self._jobs)))
-            self._jobs[key] = self._new_job(*key)
-        return self._jobs[key]
+            self._jobs[*key, self.fixed] = self._new_job(*key)
+        return self._jobs[*key, self.fixed]
 
     def _new_job(self, batch: int, mixtures: int, run: Run, gradient: bool, device: torch.device) -> tuple[Any, Job]:
         shape = self.shape(batch, run, device)
@@ -125,7 +126,8 @@ class GpuEngine:
         return KERNELS[shape.kernels], job
 
     def shape(self, batch: int, run: Run, device: torch.device) -> Shape:
-        return choose(
+        """Which kernels a batch is given to."""
+        return self.fixed or choose(
             self.tables(run, PROGRAM.rows_of_part), self.tables(run, CLAUSE.rows_of_part), batch, run.steps,
             run.normalise == "batch", _multiprocessors(device),
         )

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from nsfrc.engines.gpu.tables import Tables, bands
 
 # Four warps of at most 128 registers: four instances fit a multiprocessor (65,536 registers), which hides the
@@ -34,8 +36,10 @@ CLAUSE = Shape("clause", tall=128, wide=8, rows_of_part=512)
 
 INSTANCES_PER_MULTIPROCESSOR = 4
 # Seconds: a kernel's start from Python; a tile of rows (two dependent gathers from cache, exponentials and a
-# reduction over warps, about 900 cycles at 1.41 GHz); and the phases of a step that are not rows.
+# reduction over warps, about 900 cycles at 1.41 GHz); and the phases of a step that are not rows, of which there
+# are five forwards (products, Z of clauses, R, V', its Z) and twelve backwards, most of them recomputation's.
 LAUNCH, TILE, REST_OF_STEP = 8e-6, 6.5e-7, 1.2e-5
+REST_OF_STEP_BACK = REST_OF_STEP * 12 / 5
 
 
 def choose(program: Tables, clause: Tables, batch: int, steps: int, whole_batch: bool, multiprocessors: int) -> Shape:
@@ -43,34 +47,38 @@ def choose(program: Tables, clause: Tables, batch: int, steps: int, whole_batch:
 
     program, clause: the plan's tables as packed for either.
     """
-    if whole_batch or _clause_time(clause, batch, steps, multiprocessors) < _program_time(
-        program, batch, steps, multiprocessors
-    ):
+    if whole_batch:
         return CLAUSE
-    return PROGRAM
+    return min(
+        (waiting(PROGRAM, program, batch, steps, multiprocessors), 0, PROGRAM),
+        (waiting(CLAUSE, clause, batch, steps, multiprocessors), 1, CLAUSE),
+    )[2]
 
 
-def row_tiles(tables: Tables, tall: int) -> int:
-    """Tiles of rows in a step, one after another."""
+def waiting(
+    shape: Shape, tables: Tables, batch: int, steps: int, multiprocessors: int, backward: bool = False
+) -> float:
+    """Estimated seconds by latency alone.
+
+    An instance of "program" does all tiles in turn, and the card so many instances at once. Tiles of "clause" share
+    the card, as do its tiles of examples for the rest of a step, and every band of a step is a launch.
+    """
+    at_once = multiprocessors * INSTANCES_PER_MULTIPROCESSOR
+    lists = [tables.part_counts, *([tables.use_counts] if backward else [])]
+    tiles = sum(tiles_in_turn(counts, shape.tall) for counts in lists)
+    rest = REST_OF_STEP_BACK if backward else REST_OF_STEP
+    examples = -(-batch // shape.wide)
+    if shape.kernels == "program":
+        return LAUNCH + -(-examples // at_once) * steps * (tiles * TILE + rest)
+    rounds, rests = -(-tiles * examples // at_once), -(-examples // at_once)
+    launches = sum(len(bands(counts, shape.tall)) for counts in lists) + (2 if backward else 1)
+    return LAUNCH + steps * (launches * LAUNCH + rounds * TILE + rests * rest)
+
+
+def tiles_in_turn(counts: np.ndarray, tall: int) -> int:
+    """Tiles in which segments of such lengths, falling, are summed one tile after another."""
     total = 0
-    for band in bands(tables.part_counts, tall):
-        segments = tall // band.width
-        longest = tables.part_counts[band.first: band.last: segments]
+    for band in bands(counts, tall):
+        longest = counts[band.first : band.last : tall // band.width]
         total += int((-(-longest // band.width)).sum())
     return total
-
-
-def _program_time(tables: Tables, batch: int, steps: int, multiprocessors: int) -> float:
-    """An instance does all rows of its examples; the card does so many instances at once."""
-    at_once = multiprocessors * INSTANCES_PER_MULTIPROCESSOR
-    rounds = -(-batch // (PROGRAM.wide * at_once))
-    return LAUNCH + rounds * steps * (row_tiles(tables, PROGRAM.tall) * TILE + REST_OF_STEP)
-
-
-def _clause_time(tables: Tables, batch: int, steps: int, multiprocessors: int) -> float:
-    """Tiles of rows and examples share the card; a step is a launch a band, and one for the rest."""
-    at_once = multiprocessors * INSTANCES_PER_MULTIPROCESSOR
-    tiles = row_tiles(tables, CLAUSE.tall) * -(-batch // CLAUSE.wide)
-    launches = len(bands(tables.part_counts, CLAUSE.tall)) + 1
-    return LAUNCH + steps * (launches * LAUNCH + -(-tiles // at_once) * TILE + REST_OF_STEP)
-

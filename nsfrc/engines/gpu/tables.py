@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -63,10 +64,10 @@ def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tab
     kept = plan.active + (min(passive, 1) if targets_only else passive)
     level, place = _levels(plan)
     left, right = (place[table.astype(np.int64)] for table in (plan.row_left, plan.row_right))
-    run_rows = np.diff(plan.run_start.astype(np.int64))
+    run_rows = np.diff(plan.run_start.astype(np.int64)).astype(np.int64)
     power, times = (np.repeat(table, run_rows) for table in (plan.run_power, plan.run_times))
-    pair_rows = np.diff(plan.run_start.astype(np.int64)[plan.pair_start])
-    pair = np.repeat(np.arange(len(pair_rows)), pair_rows)
+    pair_rows = np.diff(plan.run_start.astype(np.int64)[plan.pair_start]).astype(np.int64)
+    pair = np.arange(len(pair_rows)).repeat(pair_rows)
     outputs = plan.slot_of[plan.targets if targets_only else slice(None)].astype(np.int64)
     part_pair, part_start, part_count = _parts(pair_rows, rows_of_part)
     by_length = np.argsort(-part_count, kind="stable")
@@ -131,7 +132,7 @@ def bands(counts: np.ndarray, tall: int) -> tuple[Band, ...]:
     widths = np.minimum(WIDTHS[np.searchsorted(ROUNDS * WIDTHS, counts)], tall)
     starts = np.flatnonzero(np.diff(widths, prepend=0))
     found: list[Band] = []
-    for first, last in zip(starts, [*starts[1:], len(counts)], strict=True):
+    for first, last in pairwise([*starts, len(counts)]):
         width = int(widths[first])
         while 2 * width * (last - first) <= tall and width < counts[first]:
             width *= 2
