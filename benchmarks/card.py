@@ -82,14 +82,16 @@ def loops_of(task: Task) -> Loops:
     tables = tables_of(task)
     what = layout(
         tables, task.shape.tall, task.shape.wide, 1,
-        hard=True, neural_only=task.neural_only, gradient=task.direction != "forward",
+        hard=True, neural_only=task.neural_only, gradient=task.direction == "backward",
     )
     return Loops(what, tables)
 
 
 @cache
 def work_of(task: Task) -> Work:
-    return (phases.backward if task.direction == "backward" else phases.forward)(loops_of(task), task.steps)
+    if task.direction == "backward":
+        return phases.backward(loops_of(task), task.steps)
+    return phases.forward(loops_of(task), task.steps, keep=task.direction == "keep")
 
 
 @dataclass(frozen=True)
@@ -128,7 +130,7 @@ def cost(task: Task, batch: int, card: Card = A100) -> Cost:
     loops = loops_of(task)
     useful, done = work_of(task).part(0), work_of(task).part(1)
     tables = float(loops.tables.indices.nbytes + loops.tables.floats.nbytes)
-    workspace = float(_rows_used(loops, task) * loops.layout.wide * FLOAT)
+    workspace = float(loops.layout.row.end * loops.layout.wide * FLOAT)
     past_l1, past_l2 = _past_caches(task, batch, workspace, tables, card)
     compulsory = float(FLOAT * _compulsory(loops, task))
     near_read = FLOAT * (done["near_read"] + done["table"] / task.shape.wide)
@@ -140,12 +142,6 @@ def cost(task: Task, batch: int, card: Card = A100) -> Cost:
     seconds = {"memory": hbm / card.memory_rate, "L2": l2 / (card.l2_clock * card.clock),
                "L1": l1 / card.rate(card.l1_clock_each), **_arithmetic(done, card)}
     return Cost(useful, done, compulsory, tables, workspace, level, l1, l2, hbm, seconds)
-
-
-def _rows_used(loops: Loops, task: Task) -> int:
-    """Rows of the workspace that are touched; forward, of those for gradients, only the derivatives by true."""
-    row = loops.layout.row
-    return row.g_value + loops.layout.n.parts if task.direction == "keep" else row.end
 
 
 def _past_caches(task: Task, batch: int, workspace: float, tables: float, card: Card) -> tuple[float, float]:

@@ -15,13 +15,13 @@ from benchmarks.counts import Count, Loops, Work, masked
 READ, WRITE = Work(near_read=1), Work(near_write=1)
 
 
-def forward(loops: Loops, steps: int) -> Work:
-    """V0 → outputs; with gradients V and Z of every step are kept."""
-    keep = Work()
-    if loops.layout.gradient:
-        keep = copy_kept(loops, save=True) + Work(near_read=1, far_write=1)
-    step = reason(loops) + update(loops) + normalise(loops) + keep
-    last = copy_kept(loops, save=True) if loops.layout.gradient else Work()
+def forward(loops: Loops, steps: int, keep: bool = False) -> Work:
+    """V0 → outputs; V and Z of every step are kept if there are to be gradients."""
+    each, last = Work(), Work()
+    if keep:
+        last = copy_kept(loops, save=True)
+        each = last + Work(near_read=1, far_write=1)
+    step = reason(loops) + update(loops) + normalise(loops) + each
     return start(loops) + step * steps + last + finish(loops)
 
 

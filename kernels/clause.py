@@ -51,7 +51,7 @@ CLAUSES, DERIVED, VALUES, AFTER = tl.constexpr(0), tl.constexpr(1), tl.constexpr
 VALUE_CLAIM, DERIVED_CLAIM, CLAUSE_CLAIM, ROWS = tl.constexpr(2), tl.constexpr(3), tl.constexpr(4), tl.constexpr(5)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["batch"])
 def clause_start(V0, work, indices, floats, k, batch, stride, L: tl.constexpr):
     """V0 [B, G] into the workspace, and the products of the first step. An instance a tile of examples."""
     lane = tl.program_id(0) * L.wide
@@ -67,12 +67,15 @@ def clause_rows(work, indices, floats, k, stride, BAND: tl.constexpr, L: tl.cons
     sum_rows(tl.program_id(0), indices, floats, work + lane, stride, k, BAND, L)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "t", "steps"])
 def clause_join(
     weights, out, past, past_z, work, indices, floats, k, unit, batch, stride, t, steps,
-    FIRST: tl.constexpr, LAST: tl.constexpr, L: tl.constexpr,
+    KEEP: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr, L: tl.constexpr,
 ):
-    """What follows the rows: R, V' and the products of the next step, or the outputs after the last."""
+    """What follows the rows: R, V' and the products of the next step, or the outputs after the last.
+
+    To KEEP for gradients, V of every step goes into past [steps + 1, kept, stride] and its Z into past_z.
+    """
     lane = tl.program_id(0) * L.wide
     if FIRST <= CLAUSES and LAST >= CLAUSES:
         if L.split:
@@ -84,20 +87,20 @@ def clause_join(
         derive(weights, indices, work + lane, stride, k, unit, L)
         tl.debug_barrier()
     if FIRST <= VALUES and LAST >= VALUES:
-        if L.gradient:
+        if KEEP:
             copy_kept(work + lane, stride, past + tl.cast(t, tl.int64) * L.n.kept * stride + lane, stride, True, L)
             tl.debug_barrier()
         update(indices, work + lane, stride, k, unit, L)
         tl.debug_barrier()
     if FIRST <= AFTER and LAST >= AFTER:
         normalise(work + lane, stride, L)
-        if L.gradient:
+        if KEEP:
             put_row(past_z + lane, t, stride, get_row(work + lane, L.row.value_z, stride, L), L)
         tl.debug_barrier()
         if t + 1 < steps:
             prepare(indices, work + lane, stride, k, L)
         else:
-            if L.gradient:
+            if KEEP:
                 end = past + tl.cast(steps, tl.int64) * L.n.kept * stride + lane
                 copy_kept(work + lane, stride, end, stride, True, L)
             finish(out, indices, work + lane, stride, lane, batch, L)
@@ -112,7 +115,7 @@ def load_step(past, past_z, work, indices, stride, k, t, L: tl.constexpr):
     prepare(indices, work, stride, k, L)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "steps"])
 def clause_start_back(
     g_out, past, past_z, partial, work, indices, k, batch, stride, steps, L: tl.constexpr
 ):
@@ -125,7 +128,7 @@ def clause_start_back(
     load_step(past + lane, past_z + lane, work + lane, indices, stride, k, steps - 1, L)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["t"])
 def clause_join_back(
     weights, past, partial, work, indices, floats, k, unit, stride, t,
     FIRST: tl.constexpr, LAST: tl.constexpr, L: tl.constexpr,
@@ -172,7 +175,7 @@ def clause_uses(work, indices, floats, unit, stride, BAND: tl.constexpr, L: tl.c
     sum_uses(tl.program_id(0), indices, floats, work + lane, stride, unit, BAND, L)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "t"])
 def clause_end_back(
     V0, g_V0, past, past_z, work, indices, floats, k, batch, stride, t, L: tl.constexpr
 ):
@@ -186,13 +189,13 @@ def clause_end_back(
         last_gradient(g_V0, V0, indices, floats, work + lane, stride, lane, batch, L)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["tiles"])
 def clause_weights(partial, g_weights, indices, tiles, L: tl.constexpr):
     """Gradient of the weights; one instance."""
     sum_partials(partial, tiles, g_weights, indices, L)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["used"])
 def spread_largest(work, used, stride, ROW: tl.constexpr, WIDTH: tl.constexpr, L: tl.constexpr):
     """Z over the batch: the largest of a row, in all its lanes. An instance a row."""
     row = work + (ROW + tl.program_id(0)) * stride
@@ -207,7 +210,7 @@ def spread_largest(work, used, stride, ROW: tl.constexpr, WIDTH: tl.constexpr, L
         tl.store(row + lanes, tl.full((WIDTH,), 1.0, tl.float32) * largest, mask=lanes < used)
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["used"])
 def spread_claim(work, used, stride, G_Z: tl.constexpr, CLAIM: tl.constexpr, WIDTH: tl.constexpr, L: tl.constexpr):
     """Gradient of a Z over the batch: all of it to the lane of lowest rank, the first of equals. An instance a row."""
     given, claim = work + (G_Z + tl.program_id(0)) * stride, work + (CLAIM + tl.program_id(0)) * stride
@@ -246,7 +249,7 @@ def forward(job: Job, V0: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Te
         for first, last in _pieces(job, AFTER.value):
             job.launch(
                 clause_join, (tiles,), weights, out, past.values, past.z, work, *tables, job.k, job.unit,
-                batch, row_stride, t, job.steps, FIRST=first, LAST=last,
+                batch, row_stride, t, job.steps, KEEP=job.keep and last >= VALUES.value, FIRST=first, LAST=last,
             )
             if job.whole_batch and last < AFTER.value:
                 _spread_largest(job, work, tiles * layout.wide, row_stride, last)

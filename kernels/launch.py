@@ -23,6 +23,7 @@ class Job:
     unit: float
     steps: int
     whole_batch: bool
+    keep: bool  # whether the forward pass leaves what the backward pass needs; its layout has no room for gradients
     warps: int
     registers: int  # most a thread may use
     instances: int  # most of the whole-program kernel
@@ -43,7 +44,8 @@ class Job:
 
     def launch(self, kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
         """The one place from which kernels start."""
-        kernel[grid](*arguments, L=self.layout, num_warps=self.warps, maxnreg=self.registers, **constants)
+        with torch.cuda.device_of(self.indices):  # Triton launches on the current device, whatever the tensors' is
+            kernel[grid](*arguments, L=self.layout, num_warps=self.warps, maxnreg=self.registers, **constants)
 
 
 def stride(batch: int) -> int:
@@ -72,8 +74,8 @@ class Past:
 
     @classmethod
     def new(cls, job: Job, batch: int) -> Past:
-        """Room for it; next to none when gradients are not asked for."""
-        if not job.layout.gradient:
+        """Room for it; next to none when it is not to be kept."""
+        if not job.keep:
             nothing = job.empty(1)
             return cls(nothing, nothing, nothing, nothing.view(torch.int32))
         return cls.of(job, batch, job.empty(cls.size(batch, job.steps, job.layout.n.kept)))

@@ -142,7 +142,7 @@ class Layout(NamedTuple):
     split: bool
     hard: bool
     neural_only: bool
-    gradient: bool
+    gradient: bool  # whether rows are recomputed for their gradients
 
     def __repr__(self) -> str:
         """Short, because Triton names functions after what they are compiled for."""

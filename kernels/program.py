@@ -64,36 +64,37 @@ def reason(weights, indices, floats, work, k, unit, L: tl.constexpr):
     tl.debug_barrier()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "steps"])
 def program_forward(
-    V0, weights, out, past, past_z, ticket, work, indices, floats, k, unit, batch, stride, steps, L: tl.constexpr
+    V0, weights, out, past, past_z, ticket, work, indices, floats, k, unit, batch, stride, steps,
+    KEEP: tl.constexpr, L: tl.constexpr,
 ):
-    """V0 [B, G] → out [B, outputs]. With gradients, V of every step into past [steps + 1, kept, stride] and its
-    Z into past_z [steps, stride], and 0 into ticket."""
+    """V0 [B, G] → out [B, outputs]. To KEEP for gradients, V of every step into past [steps + 1, kept, stride] and its
+    Z into past_z [steps, stride], and for those of the weights 0 into ticket."""
     work += tl.program_id(0).to(tl.int64) * L.row.end * L.wide
-    if L.gradient:
+    if KEEP and not L.hard:
         tl.store(ticket, 0)
     for tile in range(tl.program_id(0), tl.cdiv(batch, L.wide), tl.num_programs(0)):
         first = tile * L.wide
         start(V0, indices, floats, work, L.wide, first, batch, L)
         tl.debug_barrier()
         for t in range(steps):
-            if L.gradient:
+            if KEEP:
                 copy_kept(work, L.wide, past + tl.cast(t, tl.int64) * L.n.kept * stride + first, stride, True, L)
             reason(weights, indices, floats, work, k, unit, L)
             update(indices, work, L.wide, k, unit, L)
             tl.debug_barrier()
             normalise(work, L.wide, L)
-            if L.gradient:
+            if KEEP:
                 put_row(past_z + first, t, stride, get_row(work, L.row.value_z, L.wide, L), L)
             tl.debug_barrier()
-        if L.gradient:
+        if KEEP:
             copy_kept(work, L.wide, past + tl.cast(steps, tl.int64) * L.n.kept * stride + first, stride, True, L)
         finish(out, indices, work, L.wide, first, batch, L)
         tl.debug_barrier()
 
 
-@triton.jit
+@triton.jit(do_not_specialize=["batch", "steps"])
 def program_backward(
     V0, weights, g_out, g_V0, g_weights, past, past_z, ticket, partial, work, indices, floats, k, unit, batch, stride,
     steps, L: tl.constexpr,
@@ -156,7 +157,7 @@ def forward(job: Job, V0: torch.Tensor, weights: torch.Tensor) -> tuple[torch.Te
     work = job.empty(instances, layout.row.end, layout.wide)
     job.launch(
         program_forward, (instances,), V0, weights, out, past.values, past.z, past.ticket, work,
-        job.indices, job.floats, job.k, job.unit, batch, stride(batch), job.steps,
+        job.indices, job.floats, job.k, job.unit, batch, stride(batch), job.steps, KEEP=job.keep,
     )
     return out, past
 

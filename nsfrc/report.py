@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from nsfrc.compiler import Compilation
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsfrc.engines.gpu.aot import Compiled
 
 _PASS_NOTES = {
     "dense": "the paper's index tensor",
@@ -18,8 +23,8 @@ _PASS_NOTES = {
 }
 
 
-def as_data(done: Compilation, artifact: Path | None) -> dict[str, Any]:
-    """The report as plain data, for --json."""
+def as_data(done: Compilation, artifact: Path | None, kernels: Sequence[Compiled] = ()) -> dict[str, Any]:
+    """The report as plain data, for --json. artifact: the file or folder written; kernels: those compiled."""
     ground, plan = done.ground, done.plan
     dense_rows = ground.C * ground.G * ground.S
     stages = [{"pass": "dense", "atoms": ground.G, "rows": dense_rows, "products": dense_rows * (ground.L - 1)}]
@@ -43,6 +48,7 @@ def as_data(done: Compilation, artifact: Path | None) -> dict[str, Any]:
         ],
         "plan_bytes": plan.nbytes,
         "seconds": {name: round(s, 4) for name, s in done.seconds.items()},
+        "kernels": [_kernel(one) for one in kernels],
         "artifact": None if artifact is None else str(artifact),
         "warnings": [w.as_json() for w in done.warnings],
     }
@@ -65,6 +71,8 @@ def as_text(data: dict[str, Any]) -> str:
         *_costliest(data["clauses"]),
         f"plan: {_size(data['plan_bytes'])}, compiled in {sum(data['seconds'].values()):.2f} s",
     ]
+    if data["kernels"]:
+        lines += ["", *_kernel_table(data["kernels"]), ""]
     if data["artifact"]:
         lines.append(f"written to {data['artifact']}")
     return "\n".join(lines)
@@ -76,6 +84,28 @@ def _table(stages: list[dict[str, Any]]) -> list[str]:
         note = _PASS_NOTES.get(stage["pass"], "")
         lines.append(
             f"  {stage['pass']:<9} {stage['atoms']:>7,} {stage['rows']:>12,} {stage['products']:>13,}   {note}"
+        )
+    return lines
+
+
+def _kernel(one: Compiled) -> dict[str, Any]:
+    return {
+        "kernel": one.name, "variant": one.variant, "arch": one.arch, "registers": one.registers,
+        "spill_bytes": one.spill_bytes, "stack_bytes": one.stack_bytes, "shared_bytes": one.shared,
+        "ptx_bytes": len(one.ptx), "cubin_bytes": len(one.cubin),
+    }
+
+
+def _kernel_table(kernels: list[dict[str, Any]]) -> list[str]:
+    lines = [
+        f"kernels for {kernels[0]['arch']}, compiled and not run:",
+        f"  {'kernel':<17} {'variant':<16} {'registers':>9} {'spills':>7} {'shared':>9} {'PTX':>9} {'cubin':>9}",
+    ]
+    for one in kernels:
+        spilt, shared, ptx, cubin = (_size(one[f"{name}_bytes"]) for name in ("spill", "shared", "ptx", "cubin"))
+        lines.append(
+            f"  {one['kernel']:<17} {one['variant']:<16} {one['registers']:>9} "
+            f"{spilt if one['spill_bytes'] else 'none':>7} {shared:>9} {ptx:>9} {cubin:>9}"
         )
     return lines
 

@@ -93,10 +93,11 @@ def counted(name: str, kernels: str, inputs: str, outputs: str) -> dict[str, dic
     V0 = torch.from_numpy(program.initial_valuation()).repeat(shape.wide, 1)
     weights = V0.new_empty(0, program.plan.C)
     for direction in ("forward", "keep"):
-        kernel_file, job = engine.job(shape.wide, 0, run, direction == "keep", V0.device)
+        kernel_file, job = engine.job(shape.wide, 0, run, direction, V0.device)
         counts.start(job)
         out, past = kernel_file.forward(job, V0, weights)
         result[direction] = counts.of_example(shape.wide)
+    kernel_file, job = engine.job(shape.wide, 0, run, "backward", V0.device)
     counts.start(job)
     kernel_file.backward(job, V0, weights, torch.ones_like(out), past)
     result["backward"] = counts.of_example(shape.wide)

@@ -1,11 +1,13 @@
-"""`nsfrc compile`: text in, artifact and report out. Never imports torch."""
+"""`nsfrc compile`: text in, artifact and report out. Imports torch only to compile kernels."""
 
 from __future__ import annotations
 
 import json
 import re
+import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -14,7 +16,9 @@ from nsfrc.errors import CompileError, Diagnostic, NsfrcError
 if TYPE_CHECKING:
     from nsfrc.compiler import Compilation
 
-STAGES = ("ast", "ir", "ground", "index", "plan")
+STAGES = ("ast", "ir", "ground", "index", "plan", "triton")
+MACHINE_CODE = ("ptx", "cubin")  # a folder of kernels, and not a text
+ARCHS = ("sm_80", "sm_90")
 
 
 def parse_slots(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
@@ -35,50 +39,92 @@ Examples:
   nsfrc compile twopairs.pl                  write twopairs.nsfrc here and show the report
   nsfrc compile twopairs --slots object=6    a shipped program for six objects
   nsfrc compile rules.pl --emit ir           show the checked program
+  nsfrc compile rules.pl --emit triton -o rules_gpu.py
+                                             its GPU kernels as one Python file
+  nsfrc compile rules.pl --emit cubin --arch sm_90
+                                             machine code for an H100 into rules.sm_90/;
+                                             no GPU is needed, but Triton is
   nsfrc compile rules.pl --json              the report for machines
 """,
 )
 @click.argument("program")
-@click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path), help="Where to write. [NAME.nsfrc]")
+@click.option("--out", "-o", type=click.Path(path_type=Path),
+              help="Where to write: a file, or a folder for ptx and cubin. [NAME.nsfrc, or NAME.ARCH]")
 @click.option("--slots", multiple=True, callback=parse_slots, metavar="TYPE=N",
               help="Size of a type declared with slots(...); repeatable.")
-@click.option("--emit", type=click.Choice(STAGES), help="Show this stage instead, or write it with --out.")
+@click.option("--emit", type=click.Choice([*STAGES, *MACHINE_CODE]),
+              help="Show this stage instead, or write it with --out; ptx and cubin are always written.")
+@click.option("--arch", type=click.Choice(ARCHS),
+              help="What ptx and cubin are for: sm_80 is the A100, sm_90 the H100. [sm_80]")
 @click.option("--skip", multiple=True, metavar="PASS",
               help="Leave out a pass: live, multiset, number, goal or share; repeatable.")
 @click.option("--max-rows", type=click.IntRange(min=1), help="Refuse programs that ground to more rows. [30,000,000]")
 @click.option("--json", "as_json", is_flag=True, help="Report, or errors, as JSON.")
 def command(
-    program: str, out: Path | None, slots: dict[str, int], emit: str | None, skip: tuple[str, ...],
+    program: str, out: Path | None, slots: dict[str, int], emit: str | None, arch: str | None, skip: tuple[str, ...],
     max_rows: int | None, as_json: bool,
 ) -> None:
     """Compile PROGRAM, a .pl file or the name of a shipped program.
 
     Errors are listed all at once with their places. The result is one file, NAME.nsfrc in the
     current folder, which `nsfrc.load` and the other commands read without compiling again.
+
+    With --emit ptx or cubin it is a folder: machine code of every GPU kernel for neural inputs, target outputs and
+    hard clause weights, the tables they read, and kernels.json, which says how to launch them.
     """
     from nsfrc.compiler import compile_file
     from nsfrc.ground import MAX_ROWS
 
+    _check_options(emit, arch, out)
     try:
         done = compile_file(program, slots=slots, skip=skip, max_rows=max_rows or MAX_ROWS)
         _refuse_overwrite(done.source, out)
+        if not as_json:
+            for warning in done.warnings:
+                click.echo(str(warning), err=True)
+        if emit in STAGES:
+            _emit(done, emit, out)
+            return
+        data = _compile_kernels(done, emit, arch or ARCHS[0], out) if emit else _save(done, out)
     except NsfrcError as error:
         if not as_json:
             raise
         click.echo(json.dumps({"errors": [d.as_json() for d in _diagnostics(error)]}, indent=1))
         raise SystemExit(1) from None
-    if not as_json:
-        for warning in done.warnings:
-            click.echo(str(warning), err=True)
-    if emit:
-        _emit(done, emit, out)
-        return
-    from nsfrc.program import from_compilation
-    from nsfrc.report import as_data, as_text
+    from nsfrc.report import as_text
 
-    path = from_compilation(done).save(out or Path(f"{done.program.name}.nsfrc"))
-    data = as_data(done, path)
     click.echo(json.dumps(data, indent=1) if as_json else as_text(data))
+
+
+def _check_options(emit: str | None, arch: str | None, out: Path | None) -> None:
+    if emit in MACHINE_CODE:
+        return
+    if arch is not None:
+        raise click.UsageError(f"--arch {arch} is for --emit ptx and --emit cubin only")
+    if out is not None and out.is_dir():
+        raise click.BadParameter(f"{out} is a directory: name a file", param_hint="--out")
+
+
+def _save(done: Compilation, out: Path | None) -> dict[str, Any]:
+    """Write the artifact; the report."""
+    from nsfrc.program import from_compilation
+    from nsfrc.report import as_data
+
+    return as_data(done, from_compilation(done).save(out or Path(f"{done.program.name}.nsfrc")))
+
+
+def _compile_kernels(done: Compilation, emit: str, arch: str, out: Path | None) -> dict[str, Any]:
+    """Write a folder of machine code; the report."""
+    from nsfrc.engines.gpu import aot, folder
+    from nsfrc.program import from_compilation
+    from nsfrc.report import as_data
+
+    program, path = from_compilation(done), out or Path(f"{done.program.name}.{arch}")
+    folder.refuse_foreign(path)  # before the minute that compiling takes
+    with click.progressbar(aot.kernels(program), label=f"compiling kernels for {arch}", file=sys.stderr) as kernels:
+        compiled = [aot.compile_kernel(kernel, arch) for kernel in kernels]
+    folder.write(path, folder.contents(program, compiled, emit))
+    return as_data(done, path, compiled)
 
 
 def _diagnostics(error: NsfrcError) -> tuple[Diagnostic, ...]:
@@ -92,15 +138,25 @@ def _refuse_overwrite(source: Path, out: Path | None) -> None:
 
 def _emit(done: Compilation, stage: str, out: Path | None) -> None:
     from nsfrc.artifact import write_whole
-    from nsfrc.emit import STAGES as writers
 
     if out is None:
-        for line in writers[stage](done):
+        for line in _lines(done, stage):
             click.echo(line)
     elif out.suffix == ".npy":
         _emit_npy(done, stage, out)
     else:
-        write_whole(out, "".join(line + "\n" for line in writers[stage](done)).encode())
+        write_whole(out, "".join(line + "\n" for line in _lines(done, stage)).encode())
+
+
+def _lines(done: Compilation, stage: str) -> Iterator[str]:
+    from nsfrc.emit import STAGES as writers
+    from nsfrc.program import from_compilation
+
+    if stage != "triton":
+        return writers[stage](done)
+    from nsfrc.engines.gpu.source import emit
+
+    return iter(emit(from_compilation(done)).splitlines())
 
 
 def _emit_npy(done: Compilation, stage: str, out: Path) -> None:

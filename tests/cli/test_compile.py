@@ -47,12 +47,12 @@ def test_compile_slots(run: Run) -> None:
 def test_compile_json(run: Run) -> None:
     data = json.loads(run.good("compile", "twopairs", "--json"))
     assert data.keys() >= {"program", "source", "C", "G", "S", "L", "targets", "steps", "depth", "index_tensor",
-                           "passes", "clauses", "plan_bytes", "seconds", "artifact", "warnings"}
+                           "passes", "clauses", "plan_bytes", "seconds", "kernels", "artifact", "warnings"}
     assert (data["C"], data["G"], data["S"], data["L"]) == (4, 73, 24, 8)
     assert data["index_tensor"] == {"entries": 56064, "bytes": 448512, "live_rows": 168, "live_share": 168 / 7008}
     assert [p["pass"] for p in data["passes"]] == ["dense", "ground", "live", "multiset", "number", "goal", "share"]
     assert data["passes"][-1]["rows"] == sum(c["rows"] for c in data["clauses"]) == 78
-    assert data["artifact"] == "twopairs.nsfrc"
+    assert data["artifact"] == "twopairs.nsfrc" and data["kernels"] == []
 
 
 def test_compile_json_errors(run: Run) -> None:

@@ -27,7 +27,8 @@ from nsfrc.engines.gpu.launch import (
 from nsfrc.engines.gpu.tables import Tables, layout, pack
 from nsfrc.errors import NsfrcError
 from nsfrc.kernels import clause, program
-from nsfrc.kernels.launch import Job, Past, stride
+from nsfrc.kernels.launch import LINE, Job, Past, stride
+from nsfrc.kernels.layout import Layout
 
 if TYPE_CHECKING:
     from nsfrc.plan import Plan
@@ -94,36 +95,48 @@ class GpuEngine:
         """A copy prepares itself again, where it is used."""
         return GpuEngine, (self.program,)
 
-    def job(self, batch: int, mixtures: int, run: Run, gradient: bool, device: torch.device) -> tuple[Any, Job]:
-        """The kernels for a batch and what they are to do. mixtures: M, or 0 when hard."""
-        key = (batch, mixtures, run, gradient, device)
+    def job(
+        self, batch: int, mixtures: int, run: Run, direction: str, device: torch.device
+    ) -> tuple[Any, Job]:
+        """The kernels for a batch and what they are to do.
+
+        mixtures: M, or 0 when hard. direction: "forward", "keep" (the same, for a backward pass) or "backward".
+        """
+        key = (batch, mixtures, run, direction, device)
         if (*key, self.fixed) not in self._jobs:
             if len(self._jobs) >= MOST_JOBS:
                 self._jobs.pop(next(iter(self._jobs)))
             self._jobs[*key, self.fixed] = self._new_job(*key)
         return self._jobs[*key, self.fixed]
 
-    def _new_job(self, batch: int, mixtures: int, run: Run, gradient: bool, device: torch.device) -> tuple[Any, Job]:
+    def _new_job(
+        self, batch: int, mixtures: int, run: Run, direction: str, device: torch.device
+    ) -> tuple[Any, Job]:
         shape = self.shape(batch, run, device)
         tables = self.tables(run, shape.rows_of_part)
         _, k, unit = base_two(run.gamma).tolist()
-        what = layout(
-            tables, shape.tall, shape.wide, mixtures,
-            hard=mixtures == 0, neural_only=run.inputs == "neural", gradient=gradient,
+        forward, backward = (
+            layout(tables, shape.tall, shape.wide, mixtures,
+                   hard=mixtures == 0, neural_only=run.inputs == "neural", gradient=gradient)
+            for gradient in (False, True)
         )
+        if shape.kernels == "clause":
+            self._check_size(batch, run, forward if direction == "forward" else backward)
         indices, floats = self._tensors(run, shape.rows_of_part, tables, device)
-        job = Job(
-            layout=what, indices=indices, floats=floats, k=k, unit=unit, steps=run.steps,
-            whole_batch=run.normalise == "batch", warps=WARPS, registers=REGISTERS,
+        return KERNELS[shape.kernels], Job(
+            layout=backward if direction == "backward" else forward,
+            indices=indices, floats=floats, k=k, unit=unit, steps=run.steps,
+            whole_batch=run.normalise == "batch", keep=direction == "keep", warps=WARPS, registers=REGISTERS,
             instances=INSTANCES_PER_MULTIPROCESSOR * _multiprocessors(device),
         )
-        if shape.kernels == "clause" and what.row.end * stride(batch) > MOST_VALUES:
-            most = MOST_VALUES // what.row.end // shape.wide * shape.wide
+
+    def _check_size(self, batch: int, run: Run, largest: Layout) -> None:
+        if largest.row.end * stride(batch) > MOST_VALUES:
+            most = MOST_VALUES // largest.row.end // LINE * LINE
             raise NsfrcError(
                 f'{batch:,} examples are too many at once for {self.program.name} with normalise="{run.normalise}": '
                 f"at most {most:,}"
             )
-        return KERNELS[shape.kernels], job
 
     def shape(self, batch: int, run: Run, device: torch.device) -> Shape:
         """Which kernels a batch is given to."""
@@ -170,7 +183,7 @@ def reason(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """V0 [B, G] → outputs, and what the backward pass needs if it is to be kept."""
     run = Run(steps, gamma, normalise, outputs, inputs)
-    kernels, job = _ENGINES[engine].job(len(V0), len(weights), run, keep, V0.device)
+    kernels, job = _ENGINES[engine].job(len(V0), len(weights), run, "keep" if keep else "forward", V0.device)
     out, past = kernels.forward(job, V0, weights)
     return out, past.data
 
@@ -189,7 +202,7 @@ def reason_backward(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of V0 [B, G] and weights [M, C]."""
     run = Run(steps, gamma, normalise, outputs, inputs)
-    kernels, job = _ENGINES[engine].job(len(V0), len(weights), run, True, V0.device)
+    kernels, job = _ENGINES[engine].job(len(V0), len(weights), run, "backward", V0.device)
     g_V0, g_weights = kernels.backward(job, V0, weights, g_out, Past.of(job, len(V0), past))
     return g_V0, g_weights
 

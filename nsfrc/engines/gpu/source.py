@@ -1,0 +1,221 @@
+"""A compiled program as one Python file of Triton that needs neither nsfrc nor its file: `--emit triton`.
+
+The kernels are those of kernels/, with the program's sizes put in and what it does not need left out; the text is
+a pure function of the program. Neither torch nor triton is imported to write it.
+"""
+
+from __future__ import annotations
+
+import re
+import textwrap
+from collections.abc import Iterable
+from importlib import resources
+
+from nsfrc import __version__
+from nsfrc.engines import GAMMA
+from nsfrc.engines.base import base_two
+from nsfrc.engines.gpu import source_launch as parts
+from nsfrc.engines.gpu.launch import INSTANCES_PER_MULTIPROCESSOR, PROGRAM, REGISTERS, WARPS
+from nsfrc.engines.gpu.source_edit import WIDTH, fill, with_docstring
+from nsfrc.engines.gpu.source_kernels import BACKWARD, FORWARD, Kernels, specialise
+from nsfrc.engines.gpu.tables import Tables, layout, pack
+from nsfrc.errors import NsfrcError
+from nsfrc.kernels.layout import Floats, Indices, Layout
+from nsfrc.program import Program
+
+WORDS = """\
+Words. An atom's value is in a slot; atoms that always have the same value share one. A row is an instance of a
+clause, the product of its body. The soft-or of the rows of a clause that have the same head (a pair) is C, that of
+all clauses R, and that of V and R the next V. Each is divided by its largest value, Z, where that exceeds 1.
+Soft-ors are taken with base 2: bits are values times K = log2(e)/γ, and UNIT is 1/K. Nodes are products that
+several rows share; X is all that is multiplied. Lists of unlike length are sorted by it and worked on in bands, those
+numbered FIRST to LAST - 1, WIDTH entries at a time; a part is the list of a pair's rows.
+"""
+GROUPS = (
+    ("n", "How many there are of everything."),
+    ("row", "Where rows of the workspace begin: work [rows, examples of a tile]."),
+    ("", "Tiles and powers."),
+)
+# What layout.py leaves to its reader.
+NOTES = {
+    "tall": "rows of a tile", "wide": "examples of a tile; 32 floats are a line of 128 bytes",
+    "true": "slot of the atom true", "false": "slot of the atom false", "length": "L, atoms of the longest body",
+}
+SECTIONS = {
+    "maths": "Soft-or and its parts, and how rows of the workspace are read and written.",
+    "step": "One step, phase by phase. work points to a workspace of rows that are stride values apart.",
+    "gradients": "The phases backwards, after a step was recomputed. Every gradient is gathered: two runs agree in "
+                 "every bit.",
+    "program": "The kernels: an instance goes from tile to tile of examples, with a workspace of its own.",
+}
+DOCSTRINGS = {
+    (FORWARD, True): '"""V0 [B, G] → out [B, outputs]; to KEEP for gradients, V of every step into past '
+                     '[steps + 1, kept, stride]\n    and its Z into past_z [steps, stride]."""',
+    (FORWARD, False): '"""V0 [B, G] → out [B, outputs]."""',
+    (BACKWARD, True): '"""g_out [B, outputs] → g_V0 [B, G]; past and past_z are what the forward kernel kept."""',
+}
+# Arguments of the kernels that the launchers have under another name.
+ARGUMENTS = {"k": "K", "unit": "UNIT", "steps": "STEPS", "KEEP": "KEEP=keep"}
+
+
+def emit(program: Program, outputs: str = "targets", gradients: bool = True) -> str:
+    """The file's text. outputs: "targets" or "all" atoms. gradients: whether `forward` can be differentiated."""
+    if outputs not in ("targets", "all"):
+        raise NsfrcError(f"outputs is 'targets' or 'all', not {outputs!r}")
+    tables = pack(program.plan, outputs == "targets", PROGRAM.rows_of_part)
+    what = layout(tables, PROGRAM.tall, PROGRAM.wide, 1, hard=True, neural_only=True, gradient=gradients)
+    kernels = specialise(what, gradients)
+    blocks = [
+        _beginning(program, what, outputs, gradients), _program(program), _constants(kernels, what),
+        _tables(kernels, tables), *_functions(kernels, gradients),
+        *_launchers(program, kernels, what, outputs, gradients),
+    ]
+    return "\n\n".join(blocks)
+
+
+def _beginning(program: Program, L: Layout, outputs: str, gradients: bool) -> str:
+    neural = [name for name, is_neural in zip(program.atoms, program.ground.neural, strict=True)
+              if is_neural and _harmless(name) == name]
+    text = parts.BEGINNING.substitute(
+        name=_harmless(program.name), version=__version__, atoms=L.n.atoms, outputs=L.n.outputs,
+        column=_column(outputs), differentiable="; differentiable in V0" if gradients else "",
+        example=f'\n    V0[:, ATOMS.index("{neural[0]}")] = 0.9' if neural else "",
+    )
+    return text + "\n" + parts.IMPORTS + (parts.ONCE if gradients else "") + parts.STATIC
+
+
+def _column(outputs: str) -> str:
+    return "a target" if outputs == "targets" else "an atom"
+
+
+def _program(program: Program) -> str:
+    """Clauses as comments, and names and numbers of the program."""
+    gamma = program.settings.gamma or GAMMA
+    _, k, unit = base_two(gamma).tolist()
+    clauses = "".join(
+        textwrap.fill(_one_line(clause), WIDTH, initial_indent="#   ", subsequent_indent="#       ",
+                      break_long_words=False, break_on_hyphens=False) + "\n"
+        for clause in program.clauses
+    )
+    return "\n".join([
+        "# The program:", clauses + _list("TARGETS", map(_quoted, program.targets)),
+        "# Ground atoms, in the order of V0's columns.", _list("ATOMS", map(_quoted, program.atoms)),
+        f"STEPS = {program.steps}", f"GAMMA = {gamma!r}  # soft-or is γ·log Σ exp(x/γ)",
+        f"K, UNIT = {k!r}, {unit!r}  # log2(e)/γ and 1/K, in float32", "",
+    ])
+
+
+def _constants(kernels: Kernels, L: Layout) -> str:
+    """Numbers that the kernels read, with what layout.py says of each."""
+    lines = [f"# {line}" for line in WORDS.splitlines()]
+    notes = _notes()
+    for group, title in GROUPS:
+        found = [(name, path) for name, path in kernels.fields.items() if "".join(path[:-1]) == group]
+        holder = getattr(L, group) if group else L
+        lines += ["", f"# {title}"]
+        for name, (*_, field) in sorted(found, key=lambda item: holder._fields.index(item[1][-1])):
+            note = (NOTES if not group else {}).get(field, notes[type(holder).__name__].get(field))
+            lines.append(_noted(f"{name} = static({getattr(holder, field)!r})", note))
+    lines += ["", *(text.replace("tl.constexpr(", "static(") for text in kernels.constants), ""]
+    return "\n".join(lines)
+
+
+def _notes() -> dict[str, dict[str, str]]:
+    """What layout.py says of a field, by class and field."""
+    notes: dict[str, dict[str, str]] = {}
+    for line in resources.files("nsfrc.kernels").joinpath("layout.py").read_text("utf-8").splitlines():
+        if found := re.match(r"class (\w+)", line):
+            latest = notes.setdefault(found[1], {})
+        elif found := re.match(r"    (\w+): \w+  # (.*)", line):
+            latest[found[1]] = found[2]
+    return notes
+
+
+def _tables(kernels: Kernels, tables: Tables) -> str:
+    """A list for every table that the kernels read, and where it begins when they lie end to end."""
+    notes, lines = _notes(), []
+    for title, names, where, values in (
+        ("INDICES", Indices._fields, tables.at, tables.indices), ("FLOATS", Floats._fields, tables.of, tables.floats)
+    ):
+        used = [name for name in names if f"AT_{name.upper()}" in kernels.fields]
+        ends = dict(zip(names, [*where[1:], len(values)], strict=True))
+        begin = 0
+        lines.append(f"# Tables of {'whole numbers' if title == 'INDICES' else 'floats'}: AT_X is where X begins in "
+                     f"{title}.")
+        for name in used:
+            table = values[getattr(where, name): ends[name]]
+            lines.append(_noted(f"AT_{name.upper()} = static({begin})", notes[type(where).__name__].get(name)))
+            lines.append(_list(name.upper(), map(str, table)))
+            begin += len(table)
+        lines.append(_list(title, (f"*{name.upper()}" for name in used)) + "\n")
+    return "\n".join(lines)
+
+
+def _functions(kernels: Kernels, gradients: bool) -> Iterable[str]:
+    for file, title in SECTIONS.items():
+        functions = kernels.functions[file]
+        if functions:
+            first, *others = [
+                with_docstring(text, DOCSTRINGS[name, gradients]) if (name, gradients) in DOCSTRINGS else text
+                for name, text in functions.items()
+            ]
+            yield f"# {title}\n\n\n{first}\n"
+            yield from (f"{text}\n" for text in others)
+
+
+def _launchers(program: Program, kernels: Kernels, L: Layout, outputs: str, gradients: bool) -> Iterable[str]:
+    yield (
+        "# Launching. So many registers are enough for every phase, and so many instances then run at once.\n"
+        f"WARPS, REGISTERS, INSTANCES_PER_MULTIPROCESSOR = {WARPS}, {REGISTERS}, {INSTANCES_PER_MULTIPROCESSOR}\n"
+        "NEURAL = [atom for atom, value in zip(ATOMS, CONSTANT, strict=True) if value < 0]\n"
+    )
+    yield parts.TABLES
+    if gradients:
+        yield parts.STRIDE
+    yield parts.RUN_FORWARD.substitute(
+        arguments=_arguments(kernels, FORWARD),
+        keep_parameter=", keep" if gradients else "", past=parts.PAST if gradients else "",
+        and_past=" and, to keep for gradients, V of every step and its Z" if gradients else "",
+        result="out, past, past_z" if gradients else "out",
+    )
+    if gradients:
+        yield parts.RUN_BACKWARD.substitute(arguments=_arguments(kernels, BACKWARD))
+    yield parts.FORWARD.substitute(
+        atoms=L.n.atoms, outputs=L.n.outputs, column=_column(outputs),
+        steps="1 step" if program.steps == 1 else f"{program.steps} steps",
+        gradients_too=", and have a gradient" if gradients else "",
+        choice=parts.DIFFERENTIABLE if gradients else parts.VALUES_ONLY,
+        names="TARGETS" if outputs == "targets" else "ATOMS",
+    )
+
+
+def _arguments(kernels: Kernels, name: str) -> str:
+    given = [ARGUMENTS.get(parameter, parameter) for parameter in kernels.parameters(name)]
+    return fill([*given, "num_warps=WARPS", "maxnreg=REGISTERS"], indent=" " * 12)
+
+
+def _noted(line: str, note: str | None) -> str:
+    return f"{line}  # {note}" if note else line
+
+
+def _list(name: str, items: Iterable[str]) -> str:
+    """An assignment of a list, on one line where it fits."""
+    items = list(items)
+    if len(items) > 8 and len(set(items)) == 1:
+        return f"{name} = [{items[0]}] * {len(items)}"
+    line = f"{name} = [{', '.join(items)}]"
+    return line if len(line) <= WIDTH else f"{name} = [\n{fill(items)}\n]"
+
+
+def _quoted(text: str) -> str:
+    return f'"{text}"' if _harmless(text) == text else repr(text)
+
+
+def _harmless(text: str) -> str:
+    """A name as it may stand between quotes."""
+    return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)
+
+
+def _one_line(text: str) -> str:
+    """A clause as it may stand in a comment."""
+    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -1,0 +1,291 @@
+"""Ahead of time, without a GPU: every kernel of every shipped program compiles for both cards and spills nothing.
+
+Compiling everything for hard and soft weights, and for either kind of tables, takes four times as long as this may:
+that is `python -m benchmarks.aot`. Here every kernel in every variant (with and without gradients, each band,
+each piece) is compiled for every program and both cards, and what one card has with hard weights or for targets
+only, the other has with soft weights or for all atoms; which is which changes from program to program.
+"""
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+import nsfrc
+from nsfrc.engines.gpu import aot
+from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, REGISTERS, WARPS, Shape
+from nsfrc.engines.gpu.tables import layout, pack
+from nsfrc.errors import NsfrcError
+from nsfrc.kernels.launch import Job
+from nsfrc.program import Program
+from nsfrc.program import compile as compile_program
+from tests.examples import SHIPPED
+
+ROOT = Path(nsfrc.__file__).parents[1]
+PIECES = [f"piece{i}" for i in range(4)]
+TWOPAIRS = {
+    "program_forward", "program_forward.keep", "program_backward",
+    "clause_start", "clause_rows.band0", "clause_join", "clause_join.keep",
+    *(f"clause_join.{piece}" for piece in PIECES), "clause_join.keep.piece2", "clause_join.keep.piece3",
+    *(f"spread_largest.{z}" for z in ("clauses", "derived", "values")),
+    "clause_start_back", "clause_rows.back.band0",
+    "clause_join_back", *(f"clause_join_back.piece{i}" for i in range(6)),
+    *(f"spread_largest.back.{z}" for z in ("clauses", "derived")), "spread_claim",
+    "clause_uses.band0", "clause_uses.band1", "clause_end_back",
+}
+
+
+@dataclass(frozen=True)
+class Needs:
+    """What is asserted of a kernel; its code stays in the worker."""
+
+    label: str
+    registers: int
+    spill_bytes: int
+    stack_bytes: int
+    target: str
+    code: int
+
+
+def needs(kernel: aot.Kernel, arch: str) -> Needs:
+    done = aot.compile_kernel(kernel, arch)
+    target = re.findall(r"^\.target (\w+)$", done.ptx, re.MULTILINE)
+    return Needs(kernel.label, done.registers, done.spill_bytes, done.stack_bytes, *target, len(done.cubin))
+
+
+@cache
+def chosen(name: str, arch: str) -> list[aot.Kernel]:
+    """All kernels of a program for a card, with the weights and tables that are its turn."""
+    number, second = SHIPPED.index(name), arch == "sm_90"
+    hard, targets = (number % 2 == 0) != second, (number // 2 % 2 == 0) != second
+    return aot.kernels(
+        compile_program(name), hard=hard,
+        inputs="neural" if targets else "all", outputs="targets" if targets else "all",
+    )
+
+
+@pytest.fixture(scope="module")
+def clean() -> Iterator[None]:
+    """An environment for new processes in which Triton compiles; aot itself never uses a cache."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.delenv("TRITON_INTERPRET", raising=False)
+        patch.setenv("PYTHONPATH", str(ROOT), prepend=os.pathsep)
+        yield
+
+
+@pytest.fixture(scope="module")
+def everything(clean: None) -> dict[tuple[str, str], list[Needs]]:
+    work = [(name, arch, kernel) for name in SHIPPED for arch in aot.ARCHS for kernel in chosen(name, arch)]
+    found: dict[tuple[str, str], list[Needs]] = {}
+    with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
+        done = pool.map(needs, [kernel for *_, kernel in work], [arch for _, arch, _ in work])
+        for (name, arch, _), result in zip(work, done, strict=True):
+            found.setdefault((name, arch), []).append(result)
+    return found
+
+
+@pytest.mark.parametrize("arch", aot.ARCHS)
+@pytest.mark.parametrize("name", SHIPPED)
+def test_every_kernel_compiles_and_spills_nothing(
+    name: str, arch: str, everything: dict[tuple[str, str], list[Needs]]
+) -> None:
+    found = everything[name, arch]
+    assert len(found) >= 28
+    assert [n for n in found if n.spill_bytes or n.stack_bytes or n.registers > REGISTERS] == []
+    assert {n.target for n in found} == {{"sm_80": "sm_80", "sm_90": "sm_90a"}[arch]}
+    assert min(n.registers for n in found) > 0 and min(n.code for n in found) > 1000
+
+
+def test_both_weights_and_both_tables_are_compiled_for_every_program() -> None:
+    for name in SHIPPED:
+        first, second = (chosen(name, arch)[0].layout for arch in aot.ARCHS)
+        assert first.hard != second.hard and first.neural_only != second.neural_only
+    assert {(chosen(name, "sm_80")[0].layout.hard, chosen(name, "sm_80")[0].layout.neural_only)
+            for name in SHIPPED} == {(h, n) for h in (False, True) for n in (False, True)}
+
+
+def test_the_kernels_of_a_program() -> None:
+    program = compile_program("twopairs")
+    hard, soft = aot.kernels(program), aot.kernels(program, hard=False)
+    assert sorted(k.label for k in hard) == sorted(TWOPAIRS)
+    assert sorted(k.label.replace(".soft", "") for k in soft) == sorted([*TWOPAIRS, "clause_weights"])
+    assert {k.layout.n.mixtures for k in soft} == {program.plan.C}
+    for kernel in (*hard, *soft):
+        shape = PROGRAM if kernel.name.startswith("program") else CLAUSE
+        assert (kernel.layout.tall, kernel.layout.wide) == (shape.tall, shape.wide)
+    grids = {k.label: k.grids for k in hard}
+    assert grids["program_forward"] == (("instances",),)
+    assert grids["clause_rows.band0"] == ((1, "tiles"),)
+    assert grids["spread_claim"] == ((1,), (program.plan.C,))
+
+
+class Launches(Job):
+    """What is launched for real tensors, and with what."""
+
+    def launch(self, kernel, grid, *arguments, **constants):  # type: ignore[no-untyped-def]
+        LAUNCHED.append((kernel.__name__, self.layout, constants, arguments))
+
+
+LAUNCHED: list[tuple] = []
+
+
+def launched(program: Program, shape: Shape, hard: bool, whole_batch: bool, batch: int, steps: int) -> list[tuple]:
+    tables = pack(program.plan, True, shape.rows_of_part)
+    forward, backward = (
+        Launches(
+            layout=layout(tables, shape.tall, shape.wide, 0 if hard else program.plan.C,
+                          hard=hard, neural_only=True, gradient=gradient),
+            indices=torch.from_numpy(tables.indices.copy()), floats=torch.from_numpy(tables.floats.copy()),
+            k=144.0, unit=1 / 144, steps=steps, whole_batch=whole_batch, keep=not gradient, warps=WARPS,
+            registers=REGISTERS, instances=432,
+        )
+        for gradient in (False, True)
+    )
+    V0, weights = torch.zeros(batch, program.plan.G), torch.zeros(0 if hard else program.plan.C, program.plan.C)
+    LAUNCHED.clear()
+    kernels = aot.MODULES[shape.kernels]
+    out, past = kernels.forward(forward, V0, weights)
+    kernels.backward(backward, V0, weights, out, past)
+    return list(LAUNCHED)
+
+
+@pytest.mark.parametrize("hard", [True, False])
+@pytest.mark.parametrize("name", ["twopairs", "clevr_hans3"])
+def test_what_is_compiled_is_what_triton_would_compile_at_the_launch(name: str, hard: bool) -> None:
+    from triton._C.libtriton import native_specialize_impl
+    from triton.backends.nvidia.compiler import CUDABackend
+
+    program = compile_program(name)
+    listed = {(k.name, k.layout, k.constants): k for k in aot.kernels(program, hard=hard)}
+    for shape, whole_batch in ((PROGRAM, False), (CLAUSE, False), (CLAUSE, True)):
+        for function, what, constants, arguments in launched(program, shape, hard, whole_batch, batch=37, steps=5):
+            kernel = listed[function, what, tuple(sorted(constants.items()))]
+            source = aot._source(kernel)
+            assert [n for n, kind in source.signature.items() if kind == "constexpr"] == [
+                p for p in kernel.function.arg_names if p in constants or p == "L"]
+            for number, value in enumerate(arguments):
+                argument = kernel.function.arg_names[number]
+                kind, special = native_specialize_impl(CUDABackend, value, False, True, True)
+                aligned = (number,) in source.attrs
+                if argument in ("batch", "steps", "t", "tiles", "used"):  # any number, so none in particular
+                    assert (source.signature[argument], aligned) == ("i32", False)
+                else:
+                    assert (source.signature[argument], aligned) == (kind, special == "D"), (function, argument)
+
+
+def python(folder: Path, script: str, *arguments: str) -> subprocess.Popen[str]:
+    """Start a script in a folder that is its home, its place for temporary files and where it stands."""
+    folder.mkdir()
+    environment = {**os.environ, "TMPDIR": str(folder), "HOME": str(folder)}
+    return subprocess.Popen(
+        [sys.executable, "-c", script, *arguments], cwd=folder, env=environment, text=True,
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    )
+
+
+AGAIN = """
+from pathlib import Path
+from nsfrc.engines.gpu import aot
+from nsfrc.program import compile
+for kernel in aot.kernels(compile("closeby")):
+    if kernel.label in ("program_forward", "clause_rows.band0", "clause_uses.band0", "spread_claim"):
+        for arch in aot.ARCHS:
+            done = aot.compile_kernel(kernel, arch)
+            Path(f"{arch}.{kernel.label}.ptx").write_text(done.ptx)
+            Path(f"{arch}.{kernel.label}.cubin").write_bytes(done.cubin)
+"""
+
+
+def test_a_folder_of_machine_code(clean: None, tmp_path: Path) -> None:
+    """The command itself in one place, some of the same kernels again in two others: the same bytes."""
+    main = "from nsfrc.cli import main; main()"
+    elsewhere = [tmp_path / "there", tmp_path / "a longer name"]
+    started = [
+        python(tmp_path / "here", main, "compile", "closeby", "--emit", "cubin", "--arch", "sm_90", "--json"),
+        *(python(place, AGAIN) for place in elsewhere),
+    ]
+    printed = [process.communicate() for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], printed
+    folder = tmp_path / "here" / "closeby.sm_90"
+    check_folder(folder, json.loads(printed[0][0])["kernels"])
+    for path in elsewhere[0].glob("sm_*"):
+        data = path.read_bytes()
+        assert data == (elsewhere[1] / path.name).read_bytes()
+        assert b".loc" not in data and str(ROOT).encode() not in data and str(tmp_path).encode() not in data
+        if path.name.startswith("sm_90") and path.suffix == ".cubin":
+            assert data == (folder / path.name.removeprefix("sm_90.")).read_bytes()
+    assert len(list(elsewhere[0].glob("sm_*"))) == 16
+
+
+def check_folder(folder: Path, reported: list[dict]) -> None:
+    manifest, program = json.loads((folder / "kernels.json").read_text()), compile_program("closeby")
+    kernels = {f"{k.label}.cubin": k for k in aot.kernels(program)}
+    assert manifest["arch"] == "sm_90" and manifest["targets"] == ["kp(img)"]
+    assert [k["file"] for k in manifest["kernels"]] == list(kernels)
+    tables = [file for files in manifest["tables"].values() for file in files.values()]
+    assert {p.name for p in folder.iterdir()} == {"kernels.json", *kernels, *tables}
+    packed = pack(program.plan, True, CLAUSE.rows_of_part)
+    assert np.array_equal(np.load(folder / manifest["tables"]["clause"]["indices"]), packed.indices)
+    for entry, one in zip(manifest["kernels"], reported, strict=True):
+        kernel = kernels[entry["file"]]
+        assert (folder / entry["file"]).stat().st_size == one["cubin_bytes"]
+        assert entry["entry"].encode() in (folder / entry["file"]).read_bytes()
+        assert (entry["kernel"], entry["variant"]) == (one["kernel"], one["variant"]) == (kernel.name, kernel.variant)
+        assert entry["spill_bytes"] == one["spill_bytes"] == 0 < entry["registers"] == one["registers"] <= REGISTERS
+        assert entry["shared_bytes"] == one["shared_bytes"] and entry["num_warps"] == WARPS
+        assert entry["layout"]["workspace_rows"] == kernel.layout.row.end
+        assert entry["layout"]["wide"] == kernel.layout.wide
+
+
+def test_arguments_are_those_of_the_machine_code(clean: None) -> None:
+    from nsfrc.engines.gpu import folder
+
+    program = compile_program("closeby")
+    compiled = [aot.compile_kernel(k, "sm_80") for k in aot.kernels(program) if k.label in ("clause_start_back",)]
+    (entry,) = json.loads(folder.contents(program, compiled, "ptx")["kernels.json"])["kernels"]
+    parameters = re.findall(r"\.param \.(\w+)", re.findall(r"\.visible \.entry[^{]*", compiled[0].ptx)[0])
+    sizes = {"u64": "*", "u32": "i32", "f32": "fp32"}
+    assert [sizes[p] for p in parameters] == [
+        "*" if a["type"].startswith("*") else a["type"] for a in entry["arguments"]]
+    assert [a["name"] for a in entry["arguments"]][:3] == ["g_out", "past", "past_z"]
+
+
+def test_interpreted_kernels_are_not_compiled(monkeypatch: pytest.MonkeyPatch) -> None:
+    kernel = aot.kernels(compile_program("closeby"))[0]
+    monkeypatch.setenv("TRITON_INTERPRET", "1")
+    with pytest.raises(NsfrcError, match="TRITON_INTERPRET is set"):
+        aot.compile_kernel(kernel, "sm_80")
+
+
+def test_what_ptxas_says_is_added_up() -> None:
+    """Spills of every function count, stores and loads."""
+    log = (
+        "ptxas info    : Function properties for a\n"
+        "    8 bytes stack frame, 4 bytes spill stores, 8 bytes spill loads\n"
+        "ptxas info    : Used 96 registers, used 1 barriers\n"
+        "ptxas info    : Function properties for b\n"
+        "    16 bytes stack frame, 16 bytes spill stores, 1 bytes spill loads\n"
+    )
+    kernel = aot.kernels(compile_program("closeby"))[0]
+
+    class Done:
+        metadata = type("Metadata", (), {"name": "entry", "shared": 512})
+        asm = {"ptx": "", "cubin": b""}  # noqa: RUF012
+
+    done = aot._compiled(kernel, "sm_80", Done, log)
+    assert (done.registers, done.spill_bytes, done.stack_bytes, done.shared) == (96, 29, 24, 512)
+    with pytest.raises(NsfrcError, match="cannot read what ptxas says"):
+        aot._compiled(kernel, "sm_80", Done, "")
