@@ -42,7 +42,6 @@ gpu-check: $(VENV)/installed-extras
 bench: $(VENV)/installed-extras
 	$(BIN)/python -m benchmarks.reasoning
 	$(BIN)/python -m benchmarks.roofline
-	$(BIN)/python -m benchmarks.aot
 
 fuzz: $(VENV)/installed
 	$(BIN)/python -m benchmarks.fuzz --count 100000
