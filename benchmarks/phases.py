@@ -1,6 +1,6 @@
 """What each phase of the Triton kernels does for an example: the formulae, named after the phases.
 
-They follow `kernels/step.py`, `kernels/gradients.py` and the loops around them line by line, for clauses that
+They follow `kernels/{step,derive,gradients,factors}.py` and the loops around them line by line, for clauses that
 are each chosen once (`hard`). `tests/test_roofline.py` compares them with what the kernels do in the
 interpreter, operation by operation.
 """

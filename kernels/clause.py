@@ -13,18 +13,14 @@ import torch
 import triton
 import triton.language as tl
 
+from nsfrc.kernels.derive import clause_maxima, derive, normalise, update
+from nsfrc.kernels.factors import clear_partial, last_gradient, sum_partials, sum_uses, through_clause_z, through_nodes
 from nsfrc.kernels.gradients import (
-    clear_partial,
     derived_claim,
     first_gradient,
-    last_gradient,
-    sum_partials,
-    sum_uses,
-    through_clause_z,
     through_clauses,
     through_derived_z,
     through_hard,
-    through_nodes,
     through_soft,
     through_values,
     value_claim,
@@ -32,18 +28,7 @@ from nsfrc.kernels.gradients import (
 from nsfrc.kernels.launch import Job, Past, stride
 from nsfrc.kernels.layout import Band
 from nsfrc.kernels.maths import NO_RANK, get_row, put_row
-from nsfrc.kernels.step import (
-    clause_maxima,
-    copy_kept,
-    derive,
-    finish,
-    join_parts,
-    normalise,
-    prepare,
-    start,
-    sum_rows,
-    update,
-)
+from nsfrc.kernels.step import copy_kept, finish, join_parts, prepare, start, sum_rows
 
 # Pieces of a step between which Z over a batch takes a maximum; with Z of an example they are one launch.
 CLAUSES, DERIVED, VALUES, AFTER = tl.constexpr(0), tl.constexpr(1), tl.constexpr(2), tl.constexpr(3)

@@ -11,35 +11,21 @@ import torch
 import triton
 import triton.language as tl
 
+from nsfrc.kernels.derive import clause_maxima, derive, normalise, update
+from nsfrc.kernels.factors import clear_partial, last_gradient, sum_partials, sum_uses, through_clause_z, through_nodes
 from nsfrc.kernels.gradients import (
-    clear_partial,
     derived_claim,
     first_gradient,
-    last_gradient,
-    sum_partials,
-    sum_uses,
-    through_clause_z,
     through_clauses,
     through_derived_z,
     through_hard,
-    through_nodes,
     through_soft,
     through_values,
     value_claim,
 )
 from nsfrc.kernels.launch import Job, Past, stride
 from nsfrc.kernels.maths import get_row, put_row
-from nsfrc.kernels.step import (
-    clause_maxima,
-    copy_kept,
-    derive,
-    finish,
-    normalise,
-    prepare,
-    start,
-    sum_rows,
-    update,
-)
+from nsfrc.kernels.step import copy_kept, finish, prepare, start, sum_rows
 
 
 @triton.jit

@@ -20,7 +20,7 @@ from nsfrc.engines.gpu import source_edit as edit
 from nsfrc.kernels.layout import Layout
 
 FORWARD, BACKWARD = "program_forward", "program_backward"
-FILES = ("maths", "step", "gradients", "program")
+FILES = ("maths", "step", "derive", "gradients", "factors", "program")
 # Prefixes of what a layout's parts become: L.n.active is N_ACTIVE.
 PREFIXES = {"n": "N_", "at": "AT_", "of": "AT_", "row": "WORK_"}
 BAND_PARAMETERS = "WIDTH: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr"
