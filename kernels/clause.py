@@ -52,6 +52,22 @@ def clause_rows(work, indices, floats, k, stride, BAND: tl.constexpr, L: tl.cons
     sum_rows(tl.program_id(0), indices, floats, work + lane, stride, k, BAND, L)
 
 
+@triton.jit
+def to_derived(
+    weights, work, indices, floats, k, unit, stride, FIRST: tl.constexpr, LAST: tl.constexpr, L: tl.constexpr
+):
+    """The pieces CLAUSES and DERIVED: from the rows' sums to R and its Z."""
+    if FIRST <= CLAUSES and LAST >= CLAUSES:
+        if L.split:
+            join_parts(indices, floats, work, stride, k, L)
+            tl.debug_barrier()
+        clause_maxima(indices, work, stride, k, unit, L)
+        tl.debug_barrier()
+    if FIRST <= DERIVED and LAST >= DERIVED:
+        derive(weights, indices, work, stride, k, unit, L)
+        tl.debug_barrier()
+
+
 @triton.jit(do_not_specialize=["batch", "t", "steps"])
 def clause_join(
     weights, out, past, past_z, work, indices, floats, k, unit, batch, stride, t, steps,
@@ -62,15 +78,7 @@ def clause_join(
     To KEEP for gradients, V of every step goes into past [steps + 1, kept, stride] and its Z into past_z.
     """
     lane = tl.program_id(0) * L.wide
-    if FIRST <= CLAUSES and LAST >= CLAUSES:
-        if L.split:
-            join_parts(indices, floats, work + lane, stride, k, L)
-            tl.debug_barrier()
-        clause_maxima(indices, work + lane, stride, k, unit, L)
-        tl.debug_barrier()
-    if FIRST <= DERIVED and LAST >= DERIVED:
-        derive(weights, indices, work + lane, stride, k, unit, L)
-        tl.debug_barrier()
+    to_derived(weights, work + lane, indices, floats, k, unit, stride, FIRST, LAST, L)
     if FIRST <= VALUES and LAST >= VALUES:
         if KEEP:
             copy_kept(work + lane, stride, past + tl.cast(t, tl.int64) * L.n.kept * stride + lane, stride, True, L)
@@ -120,15 +128,7 @@ def clause_join_back(
 ):
     """From the rows of a recomputed step to the gradients of every pair."""
     lane = tl.program_id(0) * L.wide
-    if FIRST <= CLAUSES and LAST >= CLAUSES:
-        if L.split:
-            join_parts(indices, floats, work + lane, stride, k, L)
-            tl.debug_barrier()
-        clause_maxima(indices, work + lane, stride, k, unit, L)
-        tl.debug_barrier()
-    if FIRST <= DERIVED and LAST >= DERIVED:
-        derive(weights, indices, work + lane, stride, k, unit, L)
-        tl.debug_barrier()
+    to_derived(weights, work + lane, indices, floats, k, unit, stride, FIRST, LAST, L)
     if FIRST <= VALUE_CLAIM and LAST >= VALUE_CLAIM:
         after = past + tl.cast(t + 1, tl.int64) * L.n.kept * stride + lane
         value_claim(after, stride, indices, work + lane, stride, L)
