@@ -47,9 +47,9 @@ def clause_start(V0, work, indices, floats, k, batch, stride, L: tl.constexpr):
 
 @triton.jit
 def clause_rows(work, indices, floats, k, stride, BAND: tl.constexpr, L: tl.constexpr):
-    """C before Z of a band of parts. An instance a tile of parts and a tile of examples."""
-    lane = tl.program_id(1) * L.wide
-    sum_rows(tl.program_id(0), indices, floats, work + lane, stride, k, BAND, L)
+    """C before Z of a band of parts. An instance a tile of examples and a tile of parts."""
+    lane = tl.program_id(0) * L.wide
+    sum_rows(tl.program_id(1), indices, floats, work + lane, stride, k, BAND, L)
 
 
 @triton.jit
@@ -155,9 +155,9 @@ def clause_join_back(
 
 @triton.jit
 def clause_uses(work, indices, floats, unit, stride, BAND: tl.constexpr, L: tl.constexpr):
-    """Gradients of a band of factors. An instance a tile of factors and a tile of examples."""
-    lane = tl.program_id(1) * L.wide
-    sum_uses(tl.program_id(0), indices, floats, work + lane, stride, unit, BAND, L)
+    """Gradients of a band of factors. An instance a tile of examples and a tile of factors."""
+    lane = tl.program_id(0) * L.wide
+    sum_uses(tl.program_id(1), indices, floats, work + lane, stride, unit, BAND, L)
 
 
 @triton.jit(do_not_specialize=["batch", "t"])
@@ -278,7 +278,8 @@ def backward(
 def _over_bands(job: Job, kernel: Any, bands: tuple[Band, ...], tiles: int, *arguments: Any) -> None:
     for band in bands:
         segments = job.layout.tall // band.width
-        job.launch(kernel, (-(-(band.last - band.first) // segments), tiles), *arguments, BAND=band)
+        # Examples come first: that axis of a grid may have 2^31 - 1 instances, the second only 65,535.
+        job.launch(kernel, (tiles, -(-(band.last - band.first) // segments)), *arguments, BAND=band)
 
 
 def _pieces(job: Job, last: int) -> list[tuple[int, int]]:

@@ -102,7 +102,8 @@ def program_backward(
             put_row(work, L.row.value_z, L.wide, get_row(past_z + first, t, stride, L), L)
             tl.debug_barrier()
             reason(weights, indices, floats, work, k, unit, L)
-            value_claim(before + L.n.kept * stride, stride, indices, work, L.wide, L)
+            after = past + tl.cast(t + 1, tl.int64) * L.n.kept * stride + first
+            value_claim(after, stride, indices, work, L.wide, L)
             tl.debug_barrier()
             through_values(indices, work, L.wide, k, unit, L)
             tl.debug_barrier()
@@ -131,6 +132,7 @@ def program_backward(
     if not L.hard:
         ended = tl.atomic_add(ticket, 1)
         if ended == instances - 1:
+            tl.debug_barrier()  # `ended` came by way of shared memory, which the sum uses again
             sum_partials(partial, instances, g_weights, indices, L)
             tl.store(ticket, 0)  # as it was, for another backward pass
 

@@ -128,7 +128,7 @@ def test_the_kernels_of_a_program() -> None:
         assert (kernel.layout.tall, kernel.layout.wide) == (shape.tall, shape.wide)
     grids = {k.label: k.grids for k in hard}
     assert grids["program_forward"] == (("instances",),)
-    assert grids["clause_rows.band0"] == ((1, "tiles"),)
+    assert grids["clause_rows.band0"] == (("tiles", 1),)
     assert grids["spread_claim"] == ((1,), (program.plan.C,))
 
 

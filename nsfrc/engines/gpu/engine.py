@@ -1,13 +1,15 @@
 """The GPU engine as torch sees it: picks plan and kernels, and registers them as an operator with gradients.
 
 `nsfrc::reason` and `nsfrc::reason_backward` are opaque to torch.compile, so a graph with a reasoner in it is
-not broken. An operator takes tensors and numbers only; the engine behind a call is found by its number.
+not broken. An operator takes tensors and numbers only; the engine behind a call is found by its number, and the
+program's digest tells apart what torch.compile has cached in other processes, where numbers were given anew.
 """
 
 from __future__ import annotations
 
 import itertools
 import weakref
+from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -67,6 +69,7 @@ class GpuEngine:
         self.program = program
         # Plain numbers, which torch.compile can follow.
         self.clauses = program.plan.C
+        self.digest = _digest(program.plan)
         self.anywhere = interpreted()
         self.fixed: Shape | None = None  # kernels and tile to use whatever the batch, for tests and measurements
         self._register()
@@ -83,7 +86,7 @@ class GpuEngine:
             mixed = weights.to(V0.device, torch.float32).contiguous()
         values = V0.to(torch.float32).contiguous()
         keep = torch.is_grad_enabled() and (values.requires_grad or mixed.requires_grad)
-        out, _ = torch.ops.nsfrc.reason(values, mixed, self.number, *_as_arguments(run), keep)
+        out, _ = torch.ops.nsfrc.reason(values, mixed, self.number, self.digest, *_as_arguments(run), keep)
         return out.to(V0.dtype)
 
     def _register(self) -> None:
@@ -102,12 +105,14 @@ class GpuEngine:
 
         mixtures: M, or 0 when hard. direction: "forward", "keep" (the same, for a backward pass) or "backward".
         """
+        assert batch > 0 and run.steps > 0, "a reasoner answers these itself"
         key = (batch, mixtures, run, direction, device)
-        if (*key, self.fixed) not in self._jobs:
+        found = self._jobs.get((*key, self.fixed))
+        if found is None:
             if len(self._jobs) >= MOST_JOBS:
-                self._jobs.pop(next(iter(self._jobs)))
-            self._jobs[*key, self.fixed] = self._new_job(*key)
-        return self._jobs[*key, self.fixed]
+                self._jobs.pop(next(iter(self._jobs)), None)
+            found = self._jobs[*key, self.fixed] = self._new_job(*key)
+        return found
 
     def _new_job(
         self, batch: int, mixtures: int, run: Run, direction: str, device: torch.device
@@ -172,13 +177,24 @@ def _multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
+def _digest(plan: Plan) -> str:
+    found = sha256()
+    for table in plan.tables().values():
+        found.update(table.tobytes())
+    return found.hexdigest()[:16]
+
+
 def _as_arguments(run: Run) -> tuple[int, float, str, str, str]:
     return run.steps, run.gamma, run.normalise, run.outputs, run.inputs
 
 
-@torch.library.custom_op("nsfrc::reason", mutates_args=())
+# A first call copies tables to the card, which a CUDA graph cannot hold: torch.compile leaves these out of its own.
+UNCAPTURED = (torch.Tag.cudagraph_unsafe,)
+
+
+@torch.library.custom_op("nsfrc::reason", mutates_args=(), tags=UNCAPTURED)
 def reason(
-    V0: torch.Tensor, weights: torch.Tensor, engine: int,
+    V0: torch.Tensor, weights: torch.Tensor, engine: int, digest: str,
     steps: int, gamma: float, normalise: str, outputs: str, inputs: str, keep: bool,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """V0 [B, G] → outputs, and what the backward pass needs if it is to be kept."""
@@ -189,15 +205,15 @@ def reason(
 
 
 @reason.register_fake
-def _(V0, weights, engine, steps, gamma, normalise, outputs, inputs, keep):  # type: ignore[no-untyped-def]
+def _(V0, weights, engine, digest, steps, gamma, normalise, outputs, inputs, keep):  # type: ignore[no-untyped-def]
     tables = _ENGINES[engine].tables(Run(steps, gamma, normalise, outputs, inputs), PROGRAM.rows_of_part)
     batch = V0.shape[0]
     return V0.new_empty(batch, tables.outputs), V0.new_empty(Past.size(batch, steps, tables.kept) if keep else 1)
 
 
-@torch.library.custom_op("nsfrc::reason_backward", mutates_args=())
+@torch.library.custom_op("nsfrc::reason_backward", mutates_args=(), tags=UNCAPTURED)
 def reason_backward(
-    V0: torch.Tensor, weights: torch.Tensor, g_out: torch.Tensor, past: torch.Tensor, engine: int,
+    V0: torch.Tensor, weights: torch.Tensor, g_out: torch.Tensor, past: torch.Tensor, engine: int, digest: str,
     steps: int, gamma: float, normalise: str, outputs: str, inputs: str,
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of V0 [B, G] and weights [M, C]."""
@@ -213,19 +229,19 @@ def _(V0, weights, *_):  # type: ignore[no-untyped-def]
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    V0, weights, engine, *run, _keep = inputs
+    V0, weights, engine, digest, *run, _keep = inputs
     ctx.save_for_backward(V0, weights, output[1])
-    ctx.engine, ctx.run = _ENGINES.get(engine), run  # the engine must outlive the graph
-    ctx.number = engine
+    ctx.engine = _ENGINES.get(engine)  # which must outlive the graph
+    ctx.arguments = (engine, digest, *run)
     ctx.mark_non_differentiable(output[1])
 
 
 def _gradients(ctx: Any, g_out: torch.Tensor, _g_past: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
     V0, weights, past = ctx.saved_tensors
     g_V0, g_weights = torch.ops.nsfrc.reason_backward(
-        V0, weights, g_out.contiguous(), past, ctx.number, *ctx.run
+        V0, weights, g_out.contiguous(), past, *ctx.arguments
     )
-    return g_V0, g_weights, *[None] * 7
+    return g_V0, g_weights, *[None] * 8
 
 
 reason.register_autograd(_gradients, setup_context=_remember)

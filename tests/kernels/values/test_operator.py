@@ -59,7 +59,7 @@ def test_one_launch_forward_and_one_backward(launches, mixtures):
     V0 = starting(program, 70)
     runner = program.reasoner("gpu").engine
     runner.fixed = SHAPES["program"]
-    arguments = (runner.number, 4, 0.01, "example", "all", "all")
+    arguments = (runner.number, runner.digest, 4, 0.01, "example", "all", "all")
     with Compute() as compute:
         out, past = torch.ops.nsfrc.reason(V0, mixed, *arguments, True)
         assert launches == ["program_forward"]
@@ -150,8 +150,13 @@ def test_the_operator_keeps_torchs_rules():
     runner = program.reasoner("gpu").engine
     V0 = starting(program, 3).requires_grad_()
     mixed = torch.full((2, 1), 1.0, device=DEVICE, requires_grad=True)
-    arguments = (V0, mixed, runner.number, 2, 0.01, "example", "targets", "all", True)
+    arguments = (V0, mixed, runner.number, runner.digest, 2, 0.01, "example", "targets", "all", True)
     torch.library.opcheck(gpu.reason, arguments)
+
+
+def test_programs_differ_in_what_torch_may_cache():
+    first, second = (shipped(name).reasoner("gpu").engine for name in ("closeby", "twopairs"))
+    assert first.digest == shipped("closeby").reasoner("gpu").engine.digest != second.digest
 
 
 def test_copies_find_their_engine():
