@@ -35,7 +35,7 @@ class Card:
     l2: float = 40 * 2**20  # NVIDIA A100 whitepaper
     l2_clock: int = 5120  # read; NVIDIA A100 whitepaper
     l1_each: float = 192 * 2**10  # shared memory included; NVIDIA A100 whitepaper
-    l1_clock_each: int = 128  # published microbenchmarks
+    l1_clock_each: int = 128  # an assumption: 4 bytes for each lane of a warp
     registers_each: int = 65536  # NVIDIA A100 whitepaper
     warps_each: int = 64  # NVIDIA A100 whitepaper
 

@@ -12,7 +12,7 @@ from benchmarks.card import A100, Card
 from nsfrc.plan import Plan
 
 FLOAT, INDEX = 4, 8  # bytes: float32, and int64 as torch indexes with
-# Seconds to start an operation from Python; published microbenchmarks of eager PyTorch say 5 to 10 µs.
+# Seconds to start an operation from Python: an assumption, on the low side.
 EAGER = 5e-6
 
 

@@ -5,8 +5,8 @@ job that records what it is told to launch.
 
 What is compiled is what Triton would compile at the launch: pointers are multiples of 16 bytes, as those of
 torch are, and so is the stride of a row, which is a multiple of 32 values. The other whole numbers (batch, steps,
-t, tiles, used) are any int32. Triton itself may compile a kernel again for values it finds at run time: for a
-number that is 1 or a multiple of 16, for V0 that does not begin at a multiple of 16 bytes.
+t, tiles, used) are any int32, since the kernels ask not to be specialised for them. Only for a V0 that does not begin
+at a multiple of 16 bytes would Triton compile again.
 """
 
 from __future__ import annotations
