@@ -2,8 +2,9 @@
 
     python -m benchmarks.gpu_check [--quick]
 
-Without a card it says so and exits 0. Times go to `benchmarks/results/gpu/roofline.csv`, a row for every program,
-batch and file of kernels, forward and with gradients; the exit code is that of the tests.
+Without a card it says so and exits 0. Most of the time goes into compiling kernels, which Triton keeps. Times go
+to `benchmarks/results/gpu/roofline.csv`, a row for every program, batch and file of kernels, forward and with
+gradients; the exit code is that of the tests.
 """
 
 from __future__ import annotations
