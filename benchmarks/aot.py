@@ -1,11 +1,12 @@
 """Registers, spills, shared memory and size of every kernel of all eight programs, compiled without a GPU.
 
-    python -m benchmarks.aot            everything, about half an hour on two cores
-    python -m benchmarks.aot --quick    hard weights and the tables for targets only
+    python -m benchmarks.aot            about twenty minutes on two cores
+    python -m benchmarks.aot --quick    hard weights only
+    python -m benchmarks.aot --all      also the tables for all inputs and outputs
 
 Every kernel is compiled for sm_80 (A100) and sm_90 (H100), with hard weights and with soft ones (M = C), for
-neural inputs and target outputs; with hard weights also for all inputs and outputs. Always anew: nothing comes from
-a cache. Writes results/aot.csv and ends with 1 if any kernel spills registers. Nothing here has run on a GPU.
+neural inputs and target outputs. Always anew: nothing comes from a cache. Writes results/aot.csv and ends with 1 if
+any kernel spills registers. Nothing here has run on a GPU.
 """
 
 from __future__ import annotations
@@ -64,9 +65,10 @@ class Row:
     triton: str
 
 
-def tasks(name: str, archs: list[str], quick: bool) -> Iterator[Task]:
+def tasks(name: str, archs: list[str], sets: int) -> Iterator[Task]:
+    """sets: how many of the three to compile."""
     program = compile_program(name)
-    for weights, tables in (("hard", "targets"), ("soft", "targets"), ("hard", "all"))[: 1 if quick else 3]:
+    for weights, tables in (("hard", "targets"), ("soft", "targets"), ("hard", "all"))[:sets]:
         inputs = "neural" if tables == "targets" else "all"
         for kernel in kernels(program, hard=weights == "hard", inputs=inputs, outputs=tables):
             for arch in archs:
@@ -108,16 +110,18 @@ def summarise(rows: list[Row]) -> None:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="hard weights and the tables for targets only")
+    parser.add_argument("--quick", action="store_true", help="hard weights only")
+    parser.add_argument("--all", action="store_true", help="also the tables for all inputs and outputs")
     parser.add_argument("--programs", nargs="+", default=PROGRAMS, choices=PROGRAMS)
     parser.add_argument("--arch", nargs="+", default=tuple(ARCHS), choices=tuple(ARCHS))
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args()
+    sets = 1 if options.quick else 3 if options.all else 2
     start, rows = time.perf_counter(), []
     print(HEADER)
     with ProcessPoolExecutor(WORKERS, multiprocessing.get_context("spawn")) as pool:
         for name in options.programs:
-            for row in pool.map(compiled, tasks(name, list(options.arch), options.quick)):
+            for row in pool.map(compiled, tasks(name, list(options.arch), sets)):
                 show(row)
                 rows.append(row)
             write_csv(options.out / "aot.csv", rows)  # after every program, so that stopping early loses little
