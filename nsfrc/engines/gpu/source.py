@@ -45,8 +45,7 @@ SECTIONS = {
     "maths": "Soft-or and its parts, and how rows of the workspace are read and written.",
     "step": "One step, phase by phase: from V to C. work points to a workspace of rows that are stride values apart.",
     "derive": "The rest of a step: from C to R, and with V to the next V.",
-    "gradients": "The phases backwards, after a step was recomputed: to the gradient of C. Every gradient is gathered: "
-                 "two runs agree in every bit.",
+    "gradients": "A recomputed step backwards: to the gradient of C. All are gathered, so two runs agree in every bit.",
     "factors": "And on through the rows to the gradients of V and V0.",
     "program": "The kernels: an instance goes from tile to tile of examples, with a workspace of its own.",
 }
