@@ -19,12 +19,13 @@ from nsfrc.engines import Run
 from nsfrc.engines.base import base_two
 from nsfrc.engines.gpu.launch import (
     CLAUSE,
+    INSTANCES_BACKWARD,
     INSTANCES_PER_MULTIPROCESSOR,
     PROGRAM,
-    REGISTERS,
     WARPS,
     Shape,
     choose,
+    most_registers,
 )
 from nsfrc.engines.gpu.tables import Tables, layout, pack
 from nsfrc.errors import NsfrcError
@@ -128,11 +129,13 @@ class GpuEngine:
         if shape.kernels == "clause":
             self._check_size(batch, run, forward if direction == "forward" else backward)
         indices, floats = self._tensors(run, shape.rows_of_part, tables, device)
+        back = direction == "backward"
         return KERNELS[shape.kernels], Job(
-            layout=backward if direction == "backward" else forward,
+            layout=backward if back else forward,
             indices=indices, floats=floats, k=k, unit=unit, steps=run.steps,
-            whole_batch=run.normalise == "batch", keep=direction == "keep", warps=WARPS, registers=REGISTERS,
-            instances=INSTANCES_PER_MULTIPROCESSOR * _multiprocessors(device),
+            whole_batch=run.normalise == "batch", keep=direction == "keep",
+            warps=WARPS, registers=most_registers(shape.kernels, back),
+            instances=(INSTANCES_BACKWARD if back else INSTANCES_PER_MULTIPROCESSOR) * _multiprocessors(device),
         )
 
     def _check_size(self, batch: int, run: Run, largest: Layout) -> None:

@@ -18,7 +18,7 @@ import numpy as np
 from nsfrc import __version__
 from nsfrc.engines import GAMMA
 from nsfrc.engines.base import base_two
-from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, REGISTERS, WARPS
+from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, WARPS
 from nsfrc.engines.gpu.tables import pack
 from nsfrc.errors import NsfrcError
 
@@ -64,7 +64,8 @@ def _entry(one: Compiled, file: str) -> dict[str, Any]:
     return {
         "kernel": kernel.name, "variant": kernel.variant, "file": file, "entry": one.entry, "arch": one.arch,
         "tables": kernel.kernels, "registers": one.registers, "spill_bytes": one.spill_bytes,
-        "stack_bytes": one.stack_bytes, "shared_bytes": one.shared, "num_warps": WARPS, "most_registers": REGISTERS,
+        "stack_bytes": one.stack_bytes, "shared_bytes": one.shared, "num_warps": WARPS,
+        "most_registers": kernel.most_registers,
         "grids": kernel.grids,
         "arguments": [{"name": name, "type": kind} for name, kind in (*kernel.arguments, *ADDED)],
         "constants": {name: _plain(value) for name, value in kernel.constants},
