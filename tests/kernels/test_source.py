@@ -37,7 +37,7 @@ torch.use_deterministic_algorithms(True)  # fills new memory with NaN
 assert torch.empty(9).new_empty(3).isnan().all()
 emitted.INSTANCES_PER_MULTIPROCESSOR = int(sys.argv[1])
 results = []
-for V0, mixture in torch.load("given.pt"):
+for V0, mixture in torch.load("given.pt", weights_only=True):
     V0.requires_grad_()
     reasoned = emitted.forward(V0)
     (reasoned * mixture).sum().backward()
@@ -111,7 +111,7 @@ def test_values_and_gradients(name: str, outputs: str, instances: int, tmp_path:
         given.append((V0.float(), mixture))
     torch.save(given, tmp_path / "given.pt")
     child(tmp_path, emit(program, outputs), REASON, str(instances))
-    results = torch.load(tmp_path / "results.pt")
+    results = torch.load(tmp_path / "results.pt", weights_only=True)
     assert len(results) == 2
     for (V_T, gradient), (reasoned, g_V0, alone, differentiable) in zip(wanted, results, strict=True):
         assert reasoned.shape == V_T.shape and reasoned.dtype == torch.float32
