@@ -1,4 +1,4 @@
-"""What engines share that run a plan: soft-or with base 2, and starting values as numbers."""
+"""What engines share that run a plan: soft-or with base 2, starting values as numbers, and who heads what."""
 
 from __future__ import annotations
 
@@ -14,6 +14,19 @@ NEURAL = -1.0  # marks atoms whose starting value is an input; kernels do not co
 def starting_values(plan: Plan) -> np.ndarray:
     """What atoms start at when they are not neural, and NEURAL for those that are: [G]."""
     return np.nan_to_num(plan.constant, nan=NEURAL)
+
+
+def head_of(plan: Plan) -> np.ndarray:
+    """[slots]: number of the head a slot is, or the number of heads."""
+    found = np.full(plan.slots, len(plan.heads), dtype=np.int64)
+    found[plan.heads] = np.arange(len(plan.heads))
+    return found
+
+
+def kept_slots(plan: Plan, targets_only: bool) -> int:
+    """Slots whose V is kept: the active ones and all passive ones, or, for targets, one for the largest of these."""
+    passive = plan.slots - plan.active
+    return plan.active + (min(passive, 1) if targets_only else passive)
 
 
 @lru_cache

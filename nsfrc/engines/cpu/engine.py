@@ -11,7 +11,7 @@ import torch
 from torch.autograd.function import once_differentiable
 
 from nsfrc.engines import Run
-from nsfrc.engines.base import base_two, starting_values
+from nsfrc.engines.base import base_two, kept_slots, starting_values
 from nsfrc.engines.cpu.cache import kernel_cache
 from nsfrc.engines.cpu.tables import pack
 from nsfrc.engines.cpu.threads import in_threads
@@ -120,12 +120,10 @@ class Call:
     ) -> None:
         self.prepared, self.run, self.V0 = prepared, run, V0
         self.hard = weights is None
-        plan = prepared.plan
         self.weights = prepared.one_hot if weights is None else _floats(weights)
         self.outputs = prepared.outputs[run.outputs]
         self.parts = prepared.parts(len(V0), run)
-        passive = plan.slots - plan.active
-        slots = plan.active + (min(passive, 1) if run.outputs == "targets" else passive)
+        slots = kept_slots(prepared.plan, run.outputs == "targets")
         self.past = np.empty((run.steps + 1, slots if keep else 0, len(V0)), np.float32)
         self.past_z = np.empty((run.steps if keep else 0, len(V0)), np.float32)
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.base import starting_values
+from nsfrc.engines.base import head_of, starting_values
 from nsfrc.plan import Plan
 
 
@@ -58,8 +58,6 @@ class Packed(NamedTuple):
 
 
 def pack(plan: Plan) -> Packed:
-    head_of = np.full(plan.active, len(plan.heads), dtype=np.uint32)
-    head_of[plan.heads] = np.arange(len(plan.heads))
     run_start = plan.run_start.astype(np.int64)
     new_left = np.flatnonzero(np.diff(plan.row_left.astype(np.int64))) + 1
     group_start = np.union1d(run_start, new_left)
@@ -67,7 +65,7 @@ def pack(plan: Plan) -> Packed:
         "group_start": group_start,
         "run_start": np.searchsorted(group_start, run_start),
         "clause_start": np.searchsorted(plan.pair_clause, np.arange(plan.C + 1)),
-        "head_of": head_of,
+        "head_of": head_of(plan)[: plan.active],
         "order": np.argsort(plan.members, kind="stable"),
     }
     indices = [np.asarray(own.get(name, getattr(plan, name, None)), dtype=np.uint32) for name in _INDICES]

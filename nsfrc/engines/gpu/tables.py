@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from nsfrc.engines.base import starting_values
+from nsfrc.engines.base import head_of, kept_slots, starting_values
 from nsfrc.kernels.layout import Band, Floats, Indices, Layout, Rows, Sizes
 from nsfrc.plan import Plan
 
@@ -60,8 +60,7 @@ def segments(owners: np.ndarray, rank: np.ndarray | None = None) -> Segments:
 
 def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tables:
     """Tables of a plan. rows_of_part: share the rows of longer pairs out to parts of at most so many."""
-    passive = plan.slots - plan.active
-    kept = plan.active + (min(passive, 1) if targets_only else passive)
+    kept = kept_slots(plan, targets_only)
     level, place = _levels(plan)
     left, right = (place[table.astype(np.int64)] for table in (plan.row_left, plan.row_right))
     run_rows = np.diff(plan.run_start.astype(np.int64)).astype(np.int64)
@@ -74,7 +73,7 @@ def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tab
     uses = _uses(left, right, plan.active)
     integers: dict[str, Any] = {
         "member": plan.members,
-        "head_of": _head_of(plan),
+        "head_of": head_of(plan),
         "rank": np.argsort(np.argsort(plan.members, kind="stable")),
         "output": outputs,
         "asked_start": np.searchsorted(np.sort(outputs), np.arange(kept + 1)),
@@ -200,12 +199,6 @@ def _uses(left: np.ndarray, right: np.ndarray, one: int) -> Segments:
     found = segments(owners)
     keep = found.owner != one
     return Segments(found.owner[keep], found.start[keep], found.count[keep], found.order)
-
-
-def _head_of(plan: Plan) -> np.ndarray:
-    head_of = np.full(plan.slots, len(plan.heads), dtype=np.int64)
-    head_of[plan.heads] = np.arange(len(plan.heads))
-    return head_of
 
 
 def _gradient_slots(plan: Plan, kept: int) -> np.ndarray:
