@@ -1,0 +1,1 @@
+"""Training: perception from figures of no pattern, concepts from labelled examples."""

@@ -1,0 +1,252 @@
+"""The facts converter: object vectors [B, E, D] → V0 [B, G], a few tensor operations for each neural predicate."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from nsfrc import ir
+from nsfrc.errors import NsfrcError
+from nsfrc.valuation import concepts, predicates  # noqa: F401 (the latter registers what comes with nsfrc)
+from nsfrc.valuation.arguments import Argument, Attributes, Input, Objects, Scene
+from nsfrc.valuation.registry import Registered, find, names
+
+if TYPE_CHECKING:
+    from nsfrc.herbrand import Herbrand
+    from nsfrc.program import Program
+
+OBJECTNESS = "objectness"
+# Rounding may carry a value this far beyond 0 or 1.
+ROUNDING = 1e-5
+
+
+class FactsConverter(torch.nn.Module):
+    """Object vectors [B, E, D] → V0 [B, G], ready for the reasoner.
+
+    dimensions: names of the D entries of a vector. parameters: a file of learnt concepts that goes before the
+    shipped ones. objects: how many rows E the program needs at least; object constant i of its type is row i.
+    An object whose objectness is exactly 0 is missing: all atoms that name it are 0.
+    """
+
+    constant: torch.Tensor
+
+    def __init__(self, program: Program, dimensions: Sequence[str], parameters: Path | str | None = None) -> None:
+        super().__init__()
+        herbrand = program.ground.herbrand
+        self.columns = {name: i for i, name in enumerate(dimensions)}
+        if OBJECTNESS not in self.columns:
+            raise NsfrcError(
+                f"object vectors have no dimension {OBJECTNESS!r}, which says whether an object is there; "
+                f"there are {', '.join(dimensions) or 'none'}"
+            )
+        neural = [p for p in herbrand.predicates if p.role == ir.NEURAL]
+        found = _functions(program.name, neural)
+        self.predicates = torch.nn.ModuleDict(
+            {_key(p): Valuation(p, found[p.name], herbrand, self.columns) for p in neural}
+        )
+        self.objects = max((v.objects for v in self._valuations()), default=0)
+        self.register_buffer("constant", torch.from_numpy(program.initial_valuation()), persistent=False)
+        self.pieces = _pieces(herbrand)
+        if parameters is not None:
+            self._load(Path(parameters))
+        self._try_out()
+
+    def _valuations(self) -> list[Valuation]:
+        return [v for v in self.predicates.values() if isinstance(v, Valuation)]
+
+    def _load(self, path: Path) -> None:
+        entries = concepts.read(path)
+        for valuation in self._valuations():
+            name = valuation.registered.name
+            concepts.set_parameters(valuation.function, entries.get(name, {}), f"{path}: {name}")
+
+    def _try_out(self) -> None:
+        """Run once on nothing, so that what a function lacks is said when a program is opened, not on its images."""
+        training = self.training
+        with torch.no_grad():
+            self.eval()(self.constant.new_zeros(2, max(1, self.objects), len(self.columns)))
+        self.train(training)
+
+    def forward(self, objects: torch.Tensor) -> torch.Tensor:
+        self._refuse_shape(objects)
+        missing = objects[:, :, self.columns[OBJECTNESS]] == 0
+        # A look at the values is free on the CPU alone; elsewhere the masks are applied whether needed or not.
+        look = objects.device.type == "cpu" and not torch.compiler.is_compiling()
+        nobody_missing = look and not bool(missing.any())
+        scene = Scene(objects, self.columns)
+        constant = self.constant.to(objects.dtype).expand(len(objects), -1)
+        parts = []
+        for first, last, key in self.pieces:
+            if key is None:
+                parts.append(constant[:, first:last])
+            else:
+                parts.append(self.predicates[key](scene, None if nobody_missing else missing))
+        V0 = torch.cat(parts, dim=1)
+        if look:
+            self._refuse_values(V0)
+        return V0
+
+    def _refuse_shape(self, objects: torch.Tensor) -> None:
+        if objects.ndim != 3 or objects.shape[2] != len(self.columns) or objects.shape[1] < self.objects:
+            raise NsfrcError(
+                f"object vectors have shape {list(objects.shape)}; this program and perception need "
+                f"[B, {self.objects} or more, {len(self.columns)}]"
+            )
+        if not objects.is_floating_point():
+            raise NsfrcError(f"object vectors are {objects.dtype}; they must be floating point, as float32")
+
+    def _refuse_values(self, V0: torch.Tensor) -> None:
+        if not V0.numel():
+            return
+        least, most = V0.detach().aminmax()
+        if least >= -ROUNDING and most <= 1 + ROUNDING:  # false for NaN
+            return
+        for first, last, key in self.pieces:
+            values = V0.detach()[:, first:last]
+            wrong = values[~((values >= -ROUNDING) & (values <= 1 + ROUNDING))]
+            if key is not None and len(wrong):
+                valuation = self.predicates[key]
+                assert isinstance(valuation, Valuation)
+                raise NsfrcError(
+                    f"{valuation.spoken} gave {wrong[0].item():.4g}; the values of a predicate are from 0 to 1"
+                )
+
+
+class Valuation(torch.nn.Module):
+    """One neural predicate of a program: its function, and the arguments of its N ground atoms as indices."""
+
+    arguments: torch.Tensor
+    inverse: torch.Tensor
+    columns: torch.Tensor
+    stand_ins: torch.Tensor
+
+    def __init__(
+        self, predicate: ir.Predicate, registered: Registered, herbrand: Herbrand, dimensions: dict[str, int]
+    ) -> None:
+        super().__init__()
+        registered.refuse_arity(len(predicate.types))
+        self.registered, self.arity = registered, len(predicate.types)
+        self.function: Callable[..., Any] = registered.build()
+        self.spoken = f"the function of the neural predicate {predicate} ({registered.place})"
+        types = [herbrand.type_by_name[name] for name in predicate.types]
+        self.roles = [t.role for t in types]
+        self.objects = max((len(t.constants) for t in types if t.role == ir.OBJECT), default=0)
+        arguments = herbrand.arguments(predicate.key)
+        self.once = registered.symmetric and len(set(predicate.types)) == 1
+        inverse = np.arange(len(arguments))
+        if self.once:  # atoms that name the same constants are valued once
+            arguments, inverse = np.unique(np.sort(arguments, axis=1), axis=0, return_inverse=True)
+        self.names = [tuple(t.constants[i] for i in arguments[:, k]) for k, t in enumerate(types)]
+        self.known = [all(name in dimensions for name in column) for column in self.names]
+        columns = [[dimensions.get(name, -1) for name in column] for column in self.names]
+        for name, table in (("arguments", arguments.T), ("inverse", inverse.reshape(-1)), ("columns", columns)):
+            tensor = torch.from_numpy(np.ascontiguousarray(table, dtype=np.int64))
+            self.register_buffer(name, tensor, persistent=False)
+        self.register_buffer("stand_ins", _stand_ins(len(types), len(dimensions)), persistent=False)
+
+    def forward(self, scene: Scene, missing: torch.Tensor | None) -> torch.Tensor:
+        """Values [B, N] of all ground atoms; missing [B, E] or None."""
+        absent = None if missing is None else self._absent(missing)
+        values = self._call([self._argument(k, scene, absent) for k in range(self.arity)])
+        values = self._shaped(values, len(scene.vectors))
+        if absent is not None:
+            values = torch.where(absent, 0.0, values)
+        return values.index_select(1, self.inverse) if self.once else values
+
+    def _absent(self, missing: torch.Tensor) -> torch.Tensor | None:
+        """Atoms that name a missing object: [B, N]."""
+        absent = None
+        for k, role in enumerate(self.roles):
+            if role == ir.OBJECT:
+                here = missing.index_select(1, self.arguments[k])
+                absent = here if absent is None else absent | here
+        return absent
+
+    def _argument(self, k: int, scene: Scene, absent: torch.Tensor | None) -> Argument:
+        if self.roles[k] == ir.OBJECT:
+            return Objects(scene, self.arguments[k], absent, self.stand_ins[k].to(scene.vectors.dtype))
+        if self.roles[k] == ir.ATTRIBUTE:
+            return Attributes(self.names[k], self.columns[k] if self.known[k] else None)
+        return Input(self.names[k], scene)
+
+    def _call(self, arguments: list[Argument]) -> torch.Tensor:
+        try:
+            return self.function(*arguments)
+        except NsfrcError as error:
+            raise NsfrcError(f"{self.spoken}: {error}") from error
+        except (MemoryError, torch.OutOfMemoryError):
+            raise
+        except Exception as error:
+            reason = " ".join(str(error).split())
+            raise NsfrcError(f"{self.spoken} failed: {type(error).__name__}: {reason}") from error
+
+    def _shaped(self, values: object, batch: int) -> torch.Tensor:
+        """The values as [B, N]; a function that does not look at the objects may give [N]."""
+        count = self.arguments.shape[1]
+        if not isinstance(values, torch.Tensor) or not values.is_floating_point():
+            given = f"{values.dtype} values" if isinstance(values, torch.Tensor) else type(values).__name__
+            raise NsfrcError(f"{self.spoken} gave {given}; it must give a floating point tensor [B, N]")
+        if values.shape == (count,):
+            values = values.expand(batch, -1)
+        if values.shape != (batch, count):
+            raise NsfrcError(
+                f"{self.spoken} gave values of shape {list(values.shape)}; it must give [B, N], here [{batch}, {count}]"
+            )
+        return values
+
+
+def _key(predicate: ir.Predicate) -> str:
+    """A module's name may not have a dot in it."""
+    return str(predicate).replace(".", "_")
+
+
+def _functions(program: str, neural: list[ir.Predicate]) -> dict[str, Registered]:
+    """The function of every neural predicate; raises with all predicates that have none, or no arguments."""
+    for predicate in neural:
+        if not predicate.types:
+            raise NsfrcError(
+                f"the neural predicate {predicate.name} of {program} has no arguments, so nothing can value it: "
+                f"give it the image, as in :- neural({predicate.name}(image))."
+            )
+    found = {p.name: find(p.name) for p in neural}
+    lacking = [p for p in neural if found[p.name] is None]
+    if lacking:
+        first = lacking[0]
+        arguments = ", ".join("abcdefghijklmnop"[: len(first.types)])
+        function = first.name if first.name.isidentifier() else "value"
+        raise NsfrcError(
+            f"{program} has neural predicates without a function: {', '.join(map(str, lacking))}; there are "
+            f"{', '.join(names())}. Write @nsfrc.neural_predicate(\"{first.name}\") above a Python function "
+            f"{function}({arguments}) that returns values [B, N], and load its file with --plugin FILE.py"
+        )
+    return {name: registered for name, registered in found.items() if registered is not None}
+
+
+def _pieces(herbrand: Herbrand) -> list[tuple[int, int, str | None]]:
+    """V0 from left to right: (first atom, last atom + 1, neural predicate or None where the program decides)."""
+    pieces: list[tuple[int, int, str | None]] = [(0, 2, None)]
+    for predicate in herbrand.predicates:
+        first, last = herbrand.offsets[predicate.key]
+        if predicate.role == ir.NEURAL:
+            pieces.append((first, last, _key(predicate)))
+        elif pieces[-1][2] is None:
+            pieces[-1] = (pieces[-1][0], last, None)
+        else:
+            pieces.append((first, last, None))
+    return [piece for piece in pieces if piece[0] < piece[1]]
+
+
+def _stand_ins(arguments: int, dimensions: int) -> torch.Tensor:
+    """What atoms of missing objects see: vectors [arguments, D] in general position, with values from 0 to 1.
+
+    Rows of zeros would coincide, where many a function has no finite gradient. Later dimensions are greater, so
+    that boxes are not inside out.
+    """
+    number = torch.arange(1, arguments + 1)[:, None]
+    column = torch.arange(dimensions)[None, :]
+    spread = torch.where(column % 2 == 0, number * 0.6180340, number * 0.7548777) % 1
+    return 0.1 + 0.4 * spread + 0.4 * column / max(dimensions, 1)
