@@ -7,5 +7,12 @@ mapped = {"nsfrc.grammars": "grammars", "nsfrc.kernels": "kernels", "nsfrc.progr
 setup(
     packages=[*find_packages(include=["nsfrc", "nsfrc.*"]), *mapped],
     package_dir={"": ".", **mapped},
-    package_data={"nsfrc.grammars": ["*.lark"], "nsfrc.programs": ["*.pl", "*/*.pl"], "nsfrc": ["py.typed"]},
+    package_data={
+        "nsfrc": ["py.typed"],
+        "nsfrc.grammars": ["*.lark"],
+        "nsfrc.programs": ["*.pl", "*/*.pl"],
+        "nsfrc.perception": ["shipped/*.safetensors"],
+        "nsfrc.valuation": ["*.json"],
+        "nsfrc.inference": ["*.json", "*.html", "*.css", "*.js"],
+    },
 )

@@ -27,7 +27,11 @@ LAYERS = (
     {"verify"},
     {"compiler", "program", "artifact", "importer", "kernels"},
     {"report", "emit", "engines"},
-    {"reasoner"},
+    {"reasoner", "perception", "valuation"},
+    {"pipelines", "explain"},
+    {"inference"},
+    {"data"},
+    {"training"},
     {"cli"},
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
@@ -37,7 +41,7 @@ UPWARDS = {
     ("program", "engines"),  # `program.reasoner()` builds what runs the program
     ("program", "reasoner"),
 }
-HEAVY = {"torch", "numba", "triton", "llvmlite"}
+HEAVY = {"torch", "numba", "triton", "llvmlite", "ultralytics", "cv2", "PIL"}
 
 
 @dataclass(frozen=True)

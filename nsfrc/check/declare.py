@@ -231,7 +231,7 @@ class _Directives:
     def _perception(self, goal: Compound) -> None:
         value = goal.args[0]
         if not isinstance(value, Name):
-            self.found.error(value.span, "perception needs a name", ":- perception(kandinsky).")
+            self.found.error(value.span, "perception needs a name", ":- perception(yolo).")
         elif self._once(goal):
             self.result.settings = replace(self.result.settings, perception=value.name)
 

@@ -4,6 +4,8 @@
 :- use_module(library(nsfr)).
 :- include('kandinsky.pl').
 
+:- perception(yolo).
+
 :- type(object, slots(9)).
 
 :- pred(kp(image)).

@@ -4,6 +4,8 @@
 :- use_module(library(nsfr)).
 :- include('kandinsky.pl').
 
+:- perception(yolo).
+
 :- type(object, slots(4)).
 
 :- pred(kp(image)).
