@@ -1,0 +1,148 @@
+"""Perception: images → object vectors. Models are found by name, from nsfrc, a package, or the user's own file."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from importlib.metadata import entry_points
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nsfrc.errors import NsfrcError, did_you_mean
+from nsfrc.perception.base import Perception
+from nsfrc.perception.weights import checksum, load_into
+
+__all__ = ["Perception", "create", "names", "usable_device"]
+
+GROUP = "nsfrc.perception"  # entry points of other packages: a name and "module:Class"
+BUILT_IN = {"yolo": "nsfrc.perception.yolo:Yolo"}
+BUILT_IN_MODULES = {address.partition(":")[0] for address in BUILT_IN.values()}
+
+
+def names() -> list[str]:
+    """Every name that `create` knows, besides "module:Class"."""
+    return sorted({*BUILT_IN, *(found.name for found in entry_points(group=GROUP))})
+
+
+class Adapted(Perception):
+    """A torch module that is no `Perception` but has what it takes: `dimensions` and `size`."""
+
+    def __init__(self, module: torch.nn.Module, objects: int) -> None:
+        super().__init__()
+        self.module, self.objects = module, getattr(module, "objects", objects)
+        self.dimensions, self.size = getattr(module, "dimensions", ()), getattr(module, "size", (0, 0))
+        self.identity = getattr(module, "identity", "unknown")
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        found: torch.Tensor = self.module(images)
+        return found
+
+
+def create(name: str, objects: int, weights: Path | None = None, device: str = "cpu") -> Perception:
+    """A perception model, ready for inference.
+
+    name: one of `names()`, or "module:Class" (modules in the current folder included) for any torch module whose
+    constructor takes `objects` and that has `dimensions` and `size`. weights: a safetensors file.
+    """
+    place = usable_device(device)
+    model = _build(name, _find(name), objects, weights)
+    _check(name, model, objects)
+    if model.identity == "unknown":
+        model.identity = f"{name}:{checksum(model.state_dict())}"
+    model = model.eval().to(place)
+    _try_out(name, model, place)
+    return model
+
+
+def usable_device(device: str) -> str:
+    """The device, if this machine has it; NsfrcError otherwise."""
+    try:
+        torch.empty(1, device=device)
+    except (RuntimeError, AssertionError, NotImplementedError) as error:
+        reason = str(error).splitlines()[0]
+        raise NsfrcError(f"device {device!r} cannot be used here ({reason}): use --device cpu") from None
+    return device
+
+
+def _find(name: str) -> Any:
+    if name in BUILT_IN:
+        return _import(name, BUILT_IN[name])
+    for found in entry_points(group=GROUP):
+        if found.name == name:
+            return _import(name, found.value)
+    if ":" in name:
+        return _import(name, name)
+    hint = did_you_mean(name, names()) or f"there are {', '.join(names())}"
+    raise NsfrcError(f"there is no perception called {name!r}: {hint}; one of your own is module:Class")
+
+
+def _import(name: str, address: str) -> Any:
+    """What "module:Class" stands for, looked for in the current folder too."""
+    module, _, attribute = address.partition(":")
+    if not module or not attribute:
+        raise NsfrcError(f"perception {name!r}: write it as module:Class, such as mymodel:MyPerception")
+    if (here := os.getcwd()) not in sys.path:
+        sys.path.append(here)  # last, so that no file there takes the place of a library
+    try:
+        found = importlib.import_module(module)
+    except NsfrcError:
+        raise
+    except Exception as error:  # whatever a user's module raises while it is imported
+        raise NsfrcError(f"perception {name!r}: cannot import {module}: {type(error).__name__}: {error}") from error
+    if not hasattr(found, attribute):
+        classes = [k for k, v in vars(found).items() if isinstance(v, type) and issubclass(v, torch.nn.Module)]
+        hint = did_you_mean(attribute, classes) or (f"there are {', '.join(classes)}" if classes else "it has none")
+        raise NsfrcError(f"perception {name!r}: {module} has no class {attribute}: {hint}")
+    return getattr(found, attribute)
+
+
+def _build(name: str, cls: Any, objects: int, weights: Path | None) -> Perception:
+    try:
+        if isinstance(cls, type) and issubclass(cls, Perception):
+            return cls.build(objects, weights)
+        module = cls(objects=objects)
+    except NsfrcError:
+        raise
+    except Exception as error:  # whatever a user's constructor raises
+        raise NsfrcError(f"perception {name!r} cannot be built: {type(error).__name__}: {error}; "
+                         f"its constructor is called with objects={objects} alone") from error
+    if not isinstance(module, torch.nn.Module):
+        raise NsfrcError(f"perception {name!r} is a {type(module).__name__}; it must be a torch.nn.Module")
+    if weights is not None:
+        load_into(module, weights)
+    return Adapted(module, objects)
+
+
+def _check(name: str, model: Perception, objects: int) -> None:
+    """That a model says what the rest of nsfrc needs to know about it."""
+    dimensions, size = getattr(model, "dimensions", None), getattr(model, "size", None)
+    if not isinstance(dimensions, tuple | list) or not dimensions or not all(isinstance(d, str) for d in dimensions):
+        raise NsfrcError(f"perception {name!r} needs `dimensions`, the names of the entries of an object vector, "
+                         f"such as ('x1', 'y1', 'x2', 'y2', 'red', 'objectness'), not {dimensions!r}")
+    if len(set(dimensions)) < len(dimensions):
+        raise NsfrcError(f"perception {name!r} has a name twice in its `dimensions`: {', '.join(dimensions)}")
+    if not isinstance(size, tuple | list) or len(size) != 2 or not all(isinstance(s, int) and s > 0 for s in size):
+        raise NsfrcError(f"perception {name!r} needs `size`, the (height, width) of its images, not {size!r}")
+    if getattr(model, "objects", objects) != objects:
+        raise NsfrcError(f"perception {name!r} finds {model.objects} objects; the program asks for {objects}")
+    model.dimensions, model.size, model.objects = tuple(dimensions), (size[0], size[1]), objects
+
+
+def _try_out(name: str, model: Perception, device: str) -> None:
+    """That two grey images give [2, E, D]: better said now than in the middle of a folder."""
+    if type(model).__module__ in BUILT_IN_MODULES:
+        return
+    wanted = [2, model.objects, len(model.dimensions)]
+    try:
+        with torch.no_grad():
+            found = model(torch.full((2, 3, *model.size), 0.5, device=device))
+    except Exception as error:  # whatever a user's model raises
+        raise NsfrcError(f"perception {name!r} fails on two images of size {model.size}: "
+                         f"{type(error).__name__}: {error}") from error
+    if not isinstance(found, torch.Tensor) or list(found.shape) != wanted:
+        shape = list(found.shape) if isinstance(found, torch.Tensor) else type(found).__name__
+        raise NsfrcError(f"perception {name!r} gives {shape} for two images; it must give {wanted}: "
+                         f"images, objects, dimensions")

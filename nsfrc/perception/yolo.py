@@ -1,0 +1,123 @@
+"""`yolo`: YOLOv5 as perception. A detection becomes a box, a distribution over every attribute, and an objectness."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any, Self
+
+import torch
+
+from nsfrc.errors import NsfrcError
+from nsfrc.perception import weights as files
+from nsfrc.perception import yolo_network
+from nsfrc.perception.attributes import KANDINSKY, Attributes
+from nsfrc.perception.base import Perception
+from nsfrc.perception.boxes import best_of_each
+
+SHIPPED = Path(__file__).parent / "shipped" / "yolo_kandinsky.safetensors"
+CANDIDATES = 64  # detections of an image before those of the same object are merged
+SAME_OBJECT = 0.5  # shapes do not overlap, so the boxes of two of them never do by that much
+FLOOR = 0.1  # a detection with a lower score is none
+
+
+class Yolo(Perception):
+    """Object vectors x1 y1 x2 y2 | a column a value of every attribute | objectness, the surest first.
+
+    Coordinates are fractions of the image. The columns of an attribute sum to 1 for an object that is there.
+    calibration: (a, b) of objectness = σ(a · logit + b), the logit being that of the best class.
+    """
+
+    def __init__(
+        self, objects: int, variant: str = "n", size: int = 160, attributes: Attributes = KANDINSKY,
+        calibration: tuple[float, float] = (1.0, 0.0), floor: float = FLOOR,
+    ) -> None:
+        super().__init__()
+        self.objects, self.size, self.variant = objects, (size, size), variant
+        self.attributes, self.calibration, self.floor = attributes, calibration, floor
+        self.dimensions = ("x1", "y1", "x2", "y2", *attributes.values, "objectness")
+        self.identity = f"yolo-{variant}:untrained"
+        self.network = yolo_network.build(variant, len(attributes.classes))
+
+    @classmethod
+    def build(cls, objects: int, weights: Path | None = None) -> Self:
+        """The trained model, frozen and fused for inference; without `weights`, those that come with nsfrc."""
+        if weights is None and not SHIPPED.exists():
+            raise NsfrcError(
+                f"{SHIPPED} is missing: train one with nsfrc train perception --out yolo.safetensors, "
+                f"then pass --weights yolo.safetensors"
+            )
+        path = weights or SHIPPED
+        header, tensors = files.load(path)
+        model = cls(objects, **_settings(header, path))
+        files.fill(model, tensors, path)
+        model.identity = f"yolo-{model.variant}:{header['crc32']}"
+        model.eval().requires_grad_(False)
+        model.network.fuse(verbose=False)
+        model.network.to(memory_format=torch.channels_last)  # about a tenth faster on a CPU
+        return model
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        """[B, 3, H, W] → [B, E, D], differentiable in the images; a row never depends on the rest of the batch."""
+        if images.ndim != 4 or images.shape[1] != 3 or any(side % 32 for side in images.shape[2:]):
+            raise NsfrcError(f"images are {list(images.shape)}; yolo needs [B, 3, H, W] with H and W multiples of 32")
+        if not images.is_floating_point():
+            raise NsfrcError(f"images are {images.dtype}; yolo needs floating point from 0 to 1")
+        if not len(images):
+            return images.new_zeros(0, self.objects, len(self.dimensions))
+        found = yolo_network.cells(self.network, images)
+        logits, which = self._candidates(found)
+        height, width = images.shape[2:]
+        scale = images.new_tensor([width, height, width, height])
+        boxes = (yolo_network.boxes(found, which) / scale).clamp(0, 1)
+        best = logits.amax(-1)
+        keep = best_of_each(boxes, SAME_OBJECT) & (best.sigmoid() >= self.floor)
+        vectors = self._vectors(boxes, logits, best)
+        order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, : self.objects, None]
+        chosen = vectors.gather(1, order.expand(-1, -1, vectors.shape[-1]))
+        chosen = torch.where(keep.unsqueeze(-1).gather(1, order), chosen, 0)
+        return torch.nn.functional.pad(chosen, (0, 0, 0, self.objects - chosen.shape[1]))
+
+    def _candidates(self, found: yolo_network.Cells) -> tuple[torch.Tensor, torch.Tensor]:
+        """Class logits [B, K, classes] and cells [B, K] of the best cells, the best first."""
+        best = found.classes.detach().amax(1)
+        count = min(max(CANDIDATES, self.objects), best.shape[1])
+        which = best.topk(count, dim=1).indices
+        classes = found.classes.shape[1]
+        return found.classes.gather(2, which.unsqueeze(1).expand(-1, classes, -1)).transpose(1, 2), which
+
+    def _vectors(self, boxes: torch.Tensor, logits: torch.Tensor, best: torch.Tensor) -> torch.Tensor:
+        scores = logits.sigmoid()
+        likely = scores / scores.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
+        a, b = self.calibration
+        objectness = (a * best + b).sigmoid()
+        return torch.cat([boxes, self.attributes.marginals(likely), objectness.unsqueeze(-1)], -1)
+
+    def header(self) -> dict[str, Any]:
+        """What a file of weights says about the model in it."""
+        return {
+            "kind": "perception", "model": "yolo", "variant": self.variant, "size": self.size[0],
+            "attributes": self.attributes.groups, "classes": self.attributes.classes,
+            "calibration": list(self.calibration),
+        }
+
+
+def _settings(header: dict[str, Any], path: Path) -> dict[str, Any]:
+    """The arguments of Yolo from a header, checked."""
+    if header.get("kind") != "perception" or header.get("model") != "yolo":
+        what = f"{header.get('kind', 'nothing')} {header.get('model', '')}".strip()
+        raise NsfrcError(f"{path} does not hold a yolo perception (its header says {what}): "
+                         f"train one with nsfrc train perception")
+    try:
+        attributes = Attributes(tuple(tuple(str(v) for v in group) for group in header["attributes"]))
+        a, b = (float(value) for value in header.get("calibration", (1.0, 0.0)))
+        size, variant = header["size"], header["variant"]
+        sound = (
+            variant in yolo_network.VARIANTS and isinstance(size, int) and size > 0 and size % 32 == 0
+            and list(attributes.classes) == header["classes"] and 0 < a < math.inf and math.isfinite(b)
+        )
+    except (LookupError, TypeError, ValueError):
+        sound = False
+    if not sound:
+        raise NsfrcError(f"{path} is damaged (its header makes no sense): get or train the weights again")
+    return {"variant": variant, "size": size, "attributes": attributes, "calibration": (a, b)}

@@ -1,0 +1,77 @@
+"""YOLOv5 from the ultralytics package as a plain network: images → box and class logits of every grid cell."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from nsfrc.perception.offline import load_ultralytics
+
+VARIANTS = ("n", "s")
+BINS = 16  # a box side is the mean of a distribution over 0 … 15 cells
+
+
+@dataclass(frozen=True)
+class Cells:
+    """What the network says of N grid cells, all scales after each other.
+
+    sides: [B, 4 * BINS, N] logits of the distances to left, top, right, bottom; classes: [B, classes, N] logits;
+    centres: [N, 2] x y in pixels; strides: [N] pixels a cell.
+    """
+
+    sides: torch.Tensor
+    classes: torch.Tensor
+    centres: torch.Tensor
+    strides: torch.Tensor
+
+
+def build(variant: str, classes: int) -> Any:
+    """An untrained YOLOv5 (ultralytics' DetectionModel) of a variant, from torch's random numbers."""
+    load_ultralytics()
+    from ultralytics.nn.tasks import DetectionModel
+
+    return DetectionModel(f"yolov5{variant}.yaml", ch=3, nc=classes, verbose=False)
+
+
+def cells(network: Any, images: torch.Tensor) -> Cells:
+    """Run the network on images [B, 3, H, W], without the decoding that its own forward adds in eval mode."""
+    *layers, head = network.model
+    outputs: list[torch.Tensor | None] = []
+    x: Any = images
+    for layer in layers:
+        x = layer(_inputs(layer.f, x, outputs))
+        outputs.append(x if layer.i in network.save else None)
+    raw = head.forward_head(_inputs(head.f, x, outputs), **head.one2many)
+    centres, strides = _grid(raw["feats"], images.shape[-2])
+    return Cells(raw["boxes"], raw["scores"], centres, strides)
+
+
+def _inputs(source: int | list[int], last: Any, outputs: list[torch.Tensor | None]) -> Any:
+    """What a layer reads: the layer before it (-1), an earlier one, or several."""
+    if isinstance(source, int):
+        return last if source == -1 else outputs[source]
+    return [last if i == -1 else outputs[i] for i in source]
+
+
+def _grid(maps: list[torch.Tensor], height: int) -> tuple[torch.Tensor, torch.Tensor]:
+    centres, strides = [], []
+    for feature in maps:
+        rows, columns = feature.shape[-2:]
+        stride = height / rows
+        y = (torch.arange(rows, device=feature.device, dtype=feature.dtype) + 0.5) * stride
+        x = (torch.arange(columns, device=feature.device, dtype=feature.dtype) + 0.5) * stride
+        centres.append(torch.cartesian_prod(y, x).flip(-1))
+        strides.append(torch.full((rows * columns,), stride, device=feature.device, dtype=feature.dtype))
+    return torch.cat(centres), torch.cat(strides)
+
+
+def boxes(found: Cells, which: torch.Tensor) -> torch.Tensor:
+    """The boxes of chosen cells [B, K] → x1 y1 x2 y2 in pixels, [B, K, 4]."""
+    sides = found.sides.gather(2, which.unsqueeze(1).expand(-1, 4 * BINS, -1))
+    likely = sides.unflatten(1, (4, BINS)).softmax(2)
+    steps = torch.arange(BINS, device=sides.device, dtype=sides.dtype)
+    away = torch.einsum("bsnk,n->bks", likely, steps) * found.strides[which].unsqueeze(-1)
+    centres = found.centres[which]
+    return torch.cat([centres - away[..., :2], centres + away[..., 2:]], -1)

@@ -1,0 +1,36 @@
+"""The state of an interrupted training on disk: tensors and a JSON header, nothing that has to be unpickled."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nsfrc.errors import NsfrcError
+from nsfrc.perception import weights as files
+
+KIND = "checkpoint"
+PROGRESS = ("epoch", "step", "right", "best_right", "best_epoch")
+
+
+def save_checkpoint(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, Any]) -> None:
+    """Write the state, whole or not at all; `header` holds the options and how far the run is."""
+    files.save(path, tensors, {**header, "kind": KIND})
+
+
+def load_checkpoint(path: Path, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+    """Read a state; refuses one of a run with other options, since its end would be nobody's choice."""
+    if not path.exists():
+        raise NsfrcError(f"there is nothing to resume: no file {path}; start without --resume")
+    header, tensors = files.load(path)
+    numbers = [header.get(name) for name in PROGRESS]
+    known = isinstance(header.get("options"), dict) and all(isinstance(n, int | float) for n in numbers)
+    if header.get("kind") != KIND or not known:
+        raise NsfrcError(f"{path} is not a checkpoint of a training: delete it and start without --resume")
+    for name, value in options.items():
+        if (before := header["options"].get(name)) != value:
+            flag = f"--{name.replace('_', '-')}"
+            raise NsfrcError(f"{path} is of a run with {flag} {before}, not {value}: "
+                             f"resume with {flag} {before}, or delete it and start again")
+    return header, tensors

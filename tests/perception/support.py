@@ -1,0 +1,35 @@
+"""A small detector whose random weights find something, and a place to keep it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import torch
+
+from nsfrc.perception import weights, yolo_network
+from nsfrc.perception.yolo import Yolo
+from nsfrc.perception.yolo_network import BINS
+
+
+def random_yolo(objects: int = 6, size: int = 64, floor: float = 0.1, seed: int = 0) -> Yolo:
+    """An untrained network made lively: its last layers say something else everywhere."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        model = Yolo(objects, size=size, floor=floor).eval()
+        for name, buffer in model.named_buffers():
+            if name.endswith("running_var"):
+                buffer.fill_(0.02)  # an untrained network lets almost nothing through
+        with torch.no_grad():
+            said = yolo_network.cells(model.network, torch.rand(4, 3, size, size))
+            head = model.network.model[-1]
+            for sides, classes in zip(head.cv2, head.cv3, strict=True):
+                classes[-1].weight.mul_(2 / said.classes.std())
+                classes[-1].bias.fill_(0)
+                sides[-1].weight.mul_(1 / said.sides.std())
+                sides[-1].bias.copy_(-torch.arange(BINS).repeat(4) * 0.6)  # boxes of a few cells, within the image
+    return model
+
+
+def stored(detector: Yolo, path: Path, **changes: object) -> Path:
+    """The file that a training would write for a model."""
+    return weights.save(path, detector.state_dict(), {**detector.header(), **changes})
