@@ -17,9 +17,11 @@ _PUBLIC = {
     "compile": "nsfrc.program",
     "load": "nsfrc.program",
     "Program": "nsfrc.program",
+    "pipeline": "nsfrc.pipelines",
     "NsfrcError": "nsfrc.errors",
     "CompileError": "nsfrc.errors",
     "Diagnostic": "nsfrc.errors",
+    "neural_predicate": "nsfrc.valuation",
 }
 
 __all__ = [*_PUBLIC, "__version__"]

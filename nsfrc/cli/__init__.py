@@ -13,7 +13,10 @@ from nsfrc import __version__
 COMMANDS = {
     "compile": ("nsfrc.cli.compile", "Compile a Prolog program into a .nsfrc file and report what it costs."),
     "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
+    "infer": ("nsfrc.cli.infer", "Answer a program's question for every image in a folder."),
     "import": ("nsfrc.cli.importing", "Turn a published plain-text language folder into one .pl file."),
+    "data": ("nsfrc.cli.data", "Make figures with labels and true objects, to train and test on."),
+    "train": ("nsfrc.cli.train", "Train a perception model, or a concept such as closeby."),
     "programs": ("nsfrc.cli.programs", "List the programs that come with nsfrc."),
 }
 

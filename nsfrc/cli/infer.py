@@ -1,0 +1,231 @@
+"""`nsfrc infer`: a folder of images in, answers out."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from nsfrc.cli.infer_view import ALL, NAMED, JsonView, Progress, TableView, View, failures
+from nsfrc.errors import NsfrcError
+
+if TYPE_CHECKING:
+    from nsfrc.inference.folders import Item
+    from nsfrc.inference.report import Report
+    from nsfrc.inference.results import Row, Writer
+    from nsfrc.inference.session import Session
+    from nsfrc.inference.stream import Asked
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where results go: `total` images, some of them perhaps done by an earlier run."""
+
+    images: Path
+    total: int
+    out: Path | None
+    resume: bool
+    report: Path | None
+    as_json: bool
+    quiet: bool
+
+
+@click.command(
+    "infer",
+    epilog="""\b
+Examples:
+  nsfrc infer --images figures/                     with the only program in the current folder
+  nsfrc infer --images figures/ --program twopairs --out results.csv
+                                                    one row an image; Ctrl-C and --resume are fine
+  nsfrc infer --images figures/ --report report.html
+                                                    each image with its boxes, score and reason
+  nsfrc infer --images photos/ --perception mine:Net --weights net.safetensors --plugin predicates.py
+                                                    your own perception and neural predicates
+\b
+Where DIR has nothing but the folders true/ and false/ (or one for each of several targets), they
+are taken as labels, and accuracy, confusion matrix and calibration are shown.
+""",
+)
+@click.option("--images", type=click.Path(exists=True, path_type=Path), required=True, metavar="DIR",
+              help="A folder of images, with all folders in it, or one image.")
+@click.option("--program", help="A .nsfrc or .pl file or a shipped name. [the only one here, or else in DIR]")
+@click.option("--perception", metavar="NAME", help="A registered name or module:Class. [from the program, or yolo]")
+@click.option("--weights", type=FILE, help="Weights of the perception, a safetensors file. [those that ship]")
+@click.option("--concepts", type=FILE, help="Parameters from `nsfrc train concept`. [those that ship]")
+@click.option("--plugin", "plugins", multiple=True, metavar="FILE.py",
+              help="Python file or module with neural predicates or a perception; repeatable.")
+@click.option("--threshold", type=click.FloatRange(0, 1),
+              help="Score from which on the answer is true. [from the program, the calibration, or 0.5]")
+@click.option("--steps", type=click.IntRange(min=0), help="Steps of reasoning. [from the program]")
+@click.option("--batch-size", type=click.IntRange(min=1), default=16, show_default=True, help="Images at once.")
+@click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
+@click.option("--threads", type=click.IntRange(min=1),
+              help="CPU threads, about half of them to read images ahead. [2, or 1 on one core]")
+@click.option("--out", type=click.Path(path_type=Path), help="Write all rows here, as .csv or .jsonl.")
+@click.option("--resume", is_flag=True, help="Go on with what an interrupted run has written beside --out.")
+@click.option("--report", type=click.Path(path_type=Path),
+              help="Write an HTML page with every image, its boxes and the reason.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object an image, and a summary as the last.")
+@click.option("--quiet", is_flag=True, help="Show the summary only.")
+def command(
+    images: Path, program: str | None, perception: str | None, weights: Path | None, concepts: Path | None,
+    plugins: tuple[str, ...], threshold: float | None, steps: int | None, batch_size: int, device: str,
+    threads: int | None, out: Path | None, resume: bool, report: Path | None, as_json: bool, quiet: bool,
+) -> None:
+    """Answer a program's question for every image in a folder.
+
+    Files that are no images are rows with an error; the others go on, and the exit code is 1 at the end.
+    """
+    from nsfrc.inference.folders import folder
+
+    if resume and out is None:
+        raise NsfrcError("--resume goes on with the file of --out: name that too")
+    if resume and report is not None:
+        raise NsfrcError("--report needs every image again: leave out --resume, or --report")
+    total = sum(1 for _ in folder(images))
+    if not total:
+        raise NsfrcError(f"there are no images in {images} (.png, .jpg, .gif, .bmp, .tif, .webp and others)")
+    threads = threads or min(2, os.cpu_count() or 1)
+    with _torch_threads(threads - threads // 2):
+        from nsfrc.inference.session import Wanted, open_session
+        from nsfrc.inference.stream import Asked
+
+        session = open_session(
+            Wanted(images, program, perception, weights, concepts, plugins, threshold, steps, device)
+        )
+        asked = Asked(session.threshold, session.labels, batch_size, threads // 2, report is not None)
+        _run(session, asked, Outputs(images, total, out, resume, report, as_json, quiet))
+
+
+@contextlib.contextmanager
+def _torch_threads(count: int) -> Iterator[None]:
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _run(session: Session, asked: Asked, outputs: Outputs) -> None:
+    """Every image once; afterwards the summary, and an error if any failed."""
+    from nsfrc.inference.stream import infer
+
+    for remark in session.remarks:
+        click.echo(f"warning: {remark}", err=True)
+    with contextlib.ExitStack() as stack:
+        writer = _writer(stack, session, outputs)
+        report = _report(stack, session, outputs)
+        tally = _Tally(session, writer, report)
+        tally.view = _view(session, outputs, outputs.total - len(tally.done))
+        tally.view.start(session.settings, [item.name for item in islice(_remaining(outputs, tally.done), ALL)])
+        # JSON lines and a bar on one terminal would run into each other.
+        clash = outputs.as_json and sys.stdout.isatty()
+        progress = Progress(outputs.total - len(tally.done), not outputs.quiet and not clash)
+        try:
+            with contextlib.closing(progress):
+                for rows in infer(session.pipe, _remaining(outputs, tally.done), asked):
+                    tally.add(rows)
+                    progress.update(len(rows))
+        except KeyboardInterrupt:
+            tally.stopped()
+        tally.finish()
+    tally.summarise()
+
+
+class _Tally:
+    """Takes rows, writes and shows them, and counts."""
+
+    def __init__(self, session: Session, writer: Writer | None, report: Report | None) -> None:
+        from nsfrc.inference.measures import Measures
+
+        self.session, self.writer, self.report = session, writer, report
+        self.measures = Measures(session.targets)
+        self.failed: list[str] = []
+        self.done: set[str] = set()
+        self.view: View = View(session.targets, 0, False)
+        for row in writer.finished() if writer is not None else ():
+            self._count(row)
+            self.done.add(row.file)
+
+    def _count(self, row: Row) -> None:
+        self.measures.add(row.label, row.scores, row.answer)
+        if row.error is not None and len(self.failed) < NAMED:
+            self.failed.append(f"{row.file} ({row.error})")
+
+    def add(self, rows: Sequence[Row]) -> None:
+        if self.writer is not None:
+            self.writer.write(rows)  # first: what has been shown is never lost
+        for row in rows:
+            self._count(row)
+            if self.report is not None:
+                self.report.add(row)
+        self.view.rows(rows)
+
+    def stopped(self) -> None:
+        """Say what is left of an interrupted run, and end it."""
+        kept = "nothing is kept without --out"
+        if self.writer is not None:
+            without = "" if self.report is None else ", but without --report,"
+            kept = f"{self.writer.part} keeps them, and the same command with --resume{without} goes on"
+        click.echo(f"\nstopped after {self.measures.count} images; {kept}", err=True)
+        raise SystemExit(130)
+
+    def finish(self) -> None:
+        if self.writer is not None:
+            self.writer.finish()
+        if self.report is not None:
+            self.report.close(self.measures)
+
+    def summarise(self) -> None:
+        self.view.end(self.measures, self.session.settings)
+        written = [self.writer.out] if self.writer is not None else []
+        written += [self.report.path] if self.report is not None else []
+        for path in written:
+            click.echo(f"written to {path}", err=isinstance(self.view, JsonView))
+        if self.measures.failed:
+            raise NsfrcError(failures(self.failed, self.measures.failed, self.measures.count))
+
+
+def _writer(stack: contextlib.ExitStack, session: Session, outputs: Outputs) -> Writer | None:
+    from nsfrc.inference.results import Writer
+
+    if outputs.out is None:
+        return None
+    writer = stack.enter_context(Writer(outputs.out, session.targets, session.made_with, outputs.resume))
+    if outputs.resume and not writer.resumed:
+        click.echo(f"there is no {writer.part} to go on with: starting at the first image", err=True)
+    return writer
+
+
+def _report(stack: contextlib.ExitStack, session: Session, outputs: Outputs) -> Report | None:
+    if outputs.report is None:
+        return None
+    from nsfrc.inference.report import Report
+
+    pipe = session.pipe
+    return stack.enter_context(
+        Report(outputs.report, pipe.program, pipe.perception.dimensions, session.threshold, session.settings)
+    )
+
+
+def _view(session: Session, outputs: Outputs, left: int) -> View:
+    kind = JsonView if outputs.as_json else View if outputs.quiet else TableView
+    return kind(session.targets, left, outputs.out is not None)
+
+
+def _remaining(outputs: Outputs, done: set[str]) -> Iterator[Item]:
+    from nsfrc.inference.folders import folder
+
+    return (item for item in folder(outputs.images) if item.name not in done)

@@ -1,0 +1,81 @@
+"""Thresholds that were chosen on validation figures, for a perception and a program; they ship as calibration.json.
+
+    {"yolo-n:1f2e3d4c": {"0a1b2c3d": {"threshold": 0.62, "program": "twopairs", "figures": 1000, "accuracy": 1.0}}}
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from importlib import resources
+from typing import Any
+
+import numpy as np
+
+from nsfrc.errors import NsfrcError
+from nsfrc.program import Program
+
+DEFAULT = 0.5
+FILE = "calibration.json"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A value and where it came from, in words."""
+
+    value: float
+    source: str
+
+
+def fingerprint(program: Program) -> str:
+    """What scores depend on besides perception: clauses, facts, targets, types, steps and γ; as hexadecimal digits."""
+    types = [[t.name, t.constants, t.role] for t in program.ground.herbrand.types]
+    text = json.dumps([program.clauses, program.targets, types, program.steps, program.settings.gamma])
+    return f"{zlib.crc32(program.initial_valuation().tobytes(), zlib.crc32(text.encode())):08x}"
+
+
+def threshold_for(
+    program: Program, identity: str, given: float | None = None, steps: int | None = None, own_concepts: bool = False
+) -> Choice:
+    """The threshold to use: the caller's, else the program's, else the calibrated one, else 0.5.
+
+    A calibration holds for the steps of the program and the concepts that ship; with others it is not taken.
+    """
+    if given is not None:
+        return Choice(given, "from --threshold")
+    if program.settings.threshold is not None:
+        return Choice(program.settings.threshold, "from the program")
+    entry = shipped().get(identity, {}).get(fingerprint(program))
+    if entry is None or own_concepts or steps not in (None, program.steps):
+        return Choice(DEFAULT, "by default")
+    return Choice(float(entry["threshold"]), f"from the calibration chosen on {entry['figures']} validation figures")
+
+
+@cache
+def shipped() -> dict[str, dict[str, dict[str, Any]]]:
+    """The calibration that comes with nsfrc, by identity of the perception and fingerprint of the program."""
+    return json.loads(resources.files("nsfrc.inference").joinpath(FILE).read_text(encoding="utf-8"))
+
+
+def choose_threshold(scores: Sequence[float], labels: Sequence[bool]) -> tuple[float, float]:
+    """The threshold that tells labelled scores apart best, and its accuracy; true is a score of at least it.
+
+    Of the gaps between scores that are equally good, the middle of the widest is taken: it leaves most room for both.
+    """
+    values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
+    if values.shape != truth.shape or values.ndim != 1 or not len(values) or not np.isfinite(values).all():
+        raise NsfrcError("choosing a threshold takes as many labels as scores, at least one, and finite scores")
+    order = np.argsort(values, kind="stable")
+    values, truth = values[order], truth[order]
+    # Cut i calls the i lowest scores false: right are the false among these and the true among the others.
+    right = np.concatenate([[0], np.cumsum(~truth)]) + np.concatenate([np.cumsum(truth[::-1])[::-1], [0]])
+    edges = np.concatenate([[min(0.0, values[0])], values, [max(1.0, values[-1])]])
+    width = np.diff(edges)
+    possible = width > 0
+    possible[0] = True  # a threshold of 0 makes all true
+    best = right[possible].max()
+    cut = int(np.argmax(np.where(possible & (right == best), width, -1.0)))
+    return float((edges[cut] + edges[cut + 1]) / 2), float(best / len(values))

@@ -1,0 +1,175 @@
+"""Images as perception wants them: any file Pillow reads → upright RGB pixels in a frame of a given size.
+
+Proportions are kept: the picture fills the frame in one direction and is centred in the other, the rest is FILLING.
+"""
+
+from __future__ import annotations
+
+import stat
+import warnings
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+from PIL import Image, UnidentifiedImageError
+
+from nsfrc.errors import NsfrcError
+
+if TYPE_CHECKING:
+    import torch
+
+FILLING = (215, 215, 215)  # the background of Kandinsky figures
+PAPER = (255, 255, 255)  # what shows through transparent images
+MAX_PIXELS = 100_000_000
+
+# Formats that are decoded here. Others that Pillow knows, such as EPS, start other programs or are no pictures.
+FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP", "TGA", "DIB", "ICO", "JPEG2000", "PCX", "QOI", "AVIF")
+
+ORIENTATION = 0x0112  # the EXIF tag
+UPRIGHT = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE, 6: Image.Transpose.ROTATE_270, 7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+SIDEWAYS = (5, 6, 7, 8)  # orientations that exchange width and height
+
+
+class ImageError(NsfrcError):
+    """A file that gives no picture; `reason` is one line without the file's name."""
+
+    def __init__(self, path: Path, reason: str) -> None:
+        self.reason = " ".join(reason.split())
+        super().__init__(f"{path}: {self.reason}")
+
+
+@dataclass(frozen=True, eq=False)
+class Picture:
+    """pixels: uint8 [H, W, 3]; width, height: of the upright original.
+
+    inner: where in the frame the original lies, (x1, y1, x2, y2) as fractions of the frame.
+    """
+
+    pixels: np.ndarray = field(repr=False)
+    width: int
+    height: int
+    inner: tuple[float, float, float, float]
+
+    def box(self, x1: float, y1: float, x2: float, y2: float) -> tuple[float, float, float, float]:
+        """A box in fractions of the frame → the same box in fractions of the original."""
+        left, top, right, bottom = self.inner
+        across, down = right - left, bottom - top
+        return (x1 - left) / across, (y1 - top) / down, (x2 - left) / across, (y2 - top) / down
+
+
+def read(path: str | Path, size: tuple[int, int]) -> Picture:
+    """The first frame of a file, brought to `size` (H, W). Raises ImageError with a one-line reason."""
+    path = Path(path)
+    _check_file(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # remarks on metadata, and on sizes that MAX_PIXELS limits
+            with Image.open(path, formats=_formats()) as image:
+                _check_pixels(path, image)
+                return _picture(image, size)
+    except ImageError:
+        raise
+    except UnidentifiedImageError:
+        raise ImageError(path, "not an image, or of a format that is not read; convert it to PNG or JPEG") from None
+    except Image.DecompressionBombError:
+        raise ImageError(path, f"more than {MAX_PIXELS // 1_000_000} megapixels; make it smaller first") from None
+    except MemoryError:
+        raise ImageError(path, "too large for the memory of this machine; make it smaller first") from None
+    except Exception as error:  # a damaged file makes decoders raise almost anything
+        if isinstance(error, OSError) and error.errno is not None:  # from the system, not from a decoder
+            raise ImageError(path, f"cannot be read: {error.strerror}") from None
+        raise ImageError(path, f"damaged or cut off ({str(error) or type(error).__name__}); get a fresh copy") from None
+
+
+def prepare(image: Image.Image, size: tuple[int, int]) -> np.ndarray:
+    """An opened image → uint8 [H, W, 3], as `read` does it."""
+    return _picture(image, size).pixels
+
+
+def to_tensor(pixels: Sequence[np.ndarray]) -> torch.Tensor:
+    """uint8 [H, W, 3] each → float32 [B, 3, H, W] with values 0 … 1."""
+    import torch
+
+    return torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2).contiguous().float().div_(255)
+
+
+def _formats() -> list[str]:
+    Image.init()  # a build of Pillow may lack some
+    return [name for name in FORMATS if name in Image.OPEN]
+
+
+def _check_file(path: Path) -> None:
+    try:
+        status = path.stat()
+    except (OSError, ValueError) as error:
+        raise ImageError(path, f"cannot be read: {getattr(error, 'strerror', None) or error}") from None
+    if stat.S_ISDIR(status.st_mode):
+        raise ImageError(path, "a folder, not an image")
+    if not stat.S_ISREG(status.st_mode):  # a pipe would be waited for
+        raise ImageError(path, "not a plain file")
+    if not status.st_size:
+        raise ImageError(path, "the file is empty; get a fresh copy")
+
+
+def _check_pixels(path: Path, image: Image.Image) -> None:
+    if image.width * image.height > MAX_PIXELS:
+        raise ImageError(
+            path, f"{image.width} × {image.height} is more than {MAX_PIXELS // 1_000_000} megapixels; "
+                  f"make it smaller first"
+        )
+
+
+def _picture(image: Image.Image, size: tuple[int, int]) -> Picture:
+    orientation = image.getexif().get(ORIENTATION, 1)
+    width, height = image.size
+    rows, columns = size
+    if orientation in SIDEWAYS:
+        width, height = height, width
+    scale = min(columns / width, rows / height)
+    inner = max(1, min(columns, round(width * scale))), max(1, min(rows, round(height * scale)))
+    stored = inner[::-1] if orientation in SIDEWAYS else inner
+    # A JPEG is decoded at a half, a quarter or an eighth where twice the wanted size is left to average over.
+    image.draft(image.mode, (2 * stored[0], 2 * stored[1]))
+    # Whole pixels are averaged first and the rest interpolated: for 640 → 160 that is a quarter of the time of a
+    # filter over everything, and with the same anti-aliasing.
+    small = _plain(image).resize(stored, Image.Resampling.BILINEAR, reducing_gap=1.0)
+    if orientation in UPRIGHT:
+        small = small.transpose(UPRIGHT[orientation])
+    left, top = (columns - inner[0]) // 2, (rows - inner[1]) // 2
+    if inner != (columns, rows):
+        frame = Image.new("RGB", (columns, rows), FILLING)
+        frame.paste(small, (left, top))
+        small = frame
+    placed = left / columns, top / rows, (left + inner[0]) / columns, (top + inner[1]) / rows
+    return Picture(np.array(small), width, height, placed)
+
+
+def _plain(image: Image.Image) -> Image.Image:
+    """Any mode → RGB with 8 bits a channel, the transparent on PAPER."""
+    if image.mode == "RGB" and "transparency" not in image.info:
+        return image
+    if image.mode.startswith(("I", "F")):
+        return Image.fromarray(_eight_bits(np.asarray(image), image.mode)).convert("RGB")
+    if not image.has_transparency_data:
+        return image.convert("RGB")
+    clear = image if image.mode == "RGBA" else image.convert("RGBA")
+    if clear.getchannel("A").getextrema() == (255, 255):
+        return clear.convert("RGB")
+    paper = Image.new("RGB", clear.size, PAPER)
+    paper.paste(clear, mask=clear)
+    return paper
+
+
+def _eight_bits(values: np.ndarray, mode: str) -> np.ndarray:
+    """Grey values → uint8. 16 bits are what they are; 32 bits and floats go by the smallest usual range that fits."""
+    values = np.nan_to_num(values.astype(np.float32), posinf=0, neginf=0).clip(min=0)
+    highest = float(values.max())
+    ranges = [65535.0] if mode.startswith("I;16") else [1.0, 255.0, 65535.0] if mode == "F" else [255.0, 65535.0]
+    top = next((top for top in ranges if highest <= top), highest)
+    return np.rint(values * np.float32(255 / top)).astype(np.uint8)

@@ -1,0 +1,117 @@
+"""How good the answers are, counted row by row: accuracy, confusion matrix, calibration. Only counts are kept."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from nsfrc.inference.folders import FALSE, TRUE
+
+BINS = 10
+
+
+@dataclass(frozen=True, slots=True)
+class Bin:
+    """Images whose score lies in [low, high): how many, their mean score, and the share that holds."""
+
+    low: float
+    high: float
+    count: int
+    score: float
+    share: float
+
+
+class Measures:
+    """Counts over images.
+
+    classes: the K possible answers. count: images seen; failed: those without an answer; labelled: those with an
+    answer and a known label; right: those of them that are right. confusion [K, K]: rows are labels, columns answers.
+    """
+
+    def __init__(self, targets: Sequence[str]) -> None:
+        self.one = len(targets) == 1
+        self.classes = (TRUE, FALSE) if self.one else tuple(targets)
+        self.count = self.failed = self.labelled = self.right = 0
+        self.answers = np.zeros(len(self.classes), dtype=np.int64)
+        self.confusion = np.zeros((len(self.classes), len(self.classes)), dtype=np.int64)
+        self._bins = np.zeros((BINS, 3))  # images, sum of scores, how many hold
+
+    def add(self, label: str | None, scores: Sequence[float], answer: str | None) -> None:
+        """One image; `answer` is None when its file failed, `label` when nothing is known."""
+        self.count += 1
+        if answer is None:
+            self.failed += 1
+            return
+        given = self.classes.index(answer)
+        self.answers[given] += 1
+        if label is None:
+            return
+        self.labelled += 1
+        self.right += answer == label
+        self.confusion[self.classes.index(label), given] += 1
+        score = scores[0] if self.one else max(scores)
+        holds = label == TRUE if self.one else label == answer
+        self._bins[min(max(int(score * BINS), 0), BINS - 1)] += 1, score, holds
+
+    @property
+    def accuracy(self) -> float | None:
+        return self.right / self.labelled if self.labelled else None
+
+    def reliability(self) -> list[Bin]:
+        """The ten bins of the score: of the one target, or the highest where there are several."""
+        bins = []
+        for i, (count, total, holds) in enumerate(self._bins.tolist()):
+            mean, share = (total / count, holds / count) if count else (0.0, 0.0)
+            bins.append(Bin(i / BINS, (i + 1) / BINS, int(count), mean, share))
+        return bins
+
+    @property
+    def calibration_error(self) -> float | None:
+        """Expected calibration error: how far score and share lie apart, on average over images."""
+        if not self.labelled:
+            return None
+        return sum(b.count * abs(b.score - b.share) for b in self.reliability()) / self.labelled
+
+    def as_data(self) -> dict[str, Any]:
+        """For machines; what needs labels is there only if there are some."""
+        answers = {name: int(n) for name, n in zip(self.classes, self.answers, strict=True)}
+        data: dict[str, Any] = {"images": self.count, "failed": self.failed, "answers": answers}
+        if not self.labelled:
+            return data
+        return data | {
+            "labelled": self.labelled, "right": self.right, "accuracy": self.accuracy,
+            "confusion": {label: {answer: int(n) for answer, n in zip(self.classes, row, strict=True)}
+                          for label, row in zip(self.classes, self.confusion, strict=True)},
+            "calibration_error": self.calibration_error,
+            "reliability": [{"low": b.low, "high": b.high, "images": b.count, "score": b.score, "share": b.share}
+                            for b in self.reliability() if b.count],
+        }
+
+    def as_text(self) -> str:
+        """Accuracy, confusion matrix and calibration in lines; without labels only the counts."""
+        counted = ", ".join(f"{n} {name}" for name, n in zip(self.classes, self.answers, strict=True) if n)
+        lines = [f"{self.count} image{'s' * (self.count != 1)}" + (f": {counted}" if counted else "")
+                 + (f", {self.failed} failed" if self.failed else "")]
+        if self.labelled:
+            lines += [f"accuracy {self.right / self.labelled:.2%} ({self.right} of {self.labelled})", "",
+                      *self._confusion_text(), "", *self._calibration_text()]
+        return "\n".join(lines)
+
+    def _confusion_text(self) -> list[str]:
+        width = max(8, *(len(name) for name in self.classes))
+        lines = ["label \\ answer".ljust(width + 8) + "".join(f"{name:>{width + 2}}" for name in self.classes)]
+        for name, row in zip(self.classes, self.confusion.tolist(), strict=True):
+            lines.append(f"  {name}".ljust(width + 8) + "".join(f"{n:>{width + 2}}" for n in row))
+        return lines
+
+    def _calibration_text(self) -> list[str]:
+        what = "true" if self.one else "right"
+        lines = [f"calibration: expected error {self.calibration_error:.4f}",
+                 f"  score          images  mean score  share {what}"]
+        for b in self.reliability():
+            if b.count:
+                lines.append(f"  {b.low:.1f} to {b.high:.1f} {b.count:>11}  {b.score:>10.4f}  {b.share:>10.4f}")
+        return lines

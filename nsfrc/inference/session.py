@@ -1,0 +1,123 @@
+"""What `nsfrc infer` works with: program, pipeline and threshold, each with where it came from in words."""
+
+from __future__ import annotations
+
+import warnings
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from nsfrc.errors import NsfrcError
+from nsfrc.inference.calibration import Choice, fingerprint, threshold_for
+from nsfrc.inference.candidates import Found, find_candidate
+from nsfrc.inference.folders import class_folders, match_labels
+from nsfrc.pipelines import PERCEPTION, Pipeline, pipeline
+from nsfrc.program import Program, open_program
+from nsfrc.valuation import load_plugin
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """What the user asks for; None leaves the choice to the program, or to what ships."""
+
+    images: Path
+    program: str | None = None
+    perception: str | None = None
+    weights: Path | None = None
+    concepts: Path | None = None
+    plugins: tuple[str, ...] = ()
+    threshold: float | None = None
+    steps: int | None = None
+    device: str = "cpu"
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """A pipeline that is ready.
+
+    settings: what is used, for people to read. made_with: everything that rows depend on.
+    labels: class folder → the right answer. remarks: what the user should know before it starts.
+    """
+
+    pipe: Pipeline
+    threshold: float
+    labels: dict[str, str]
+    settings: dict[str, str]
+    made_with: dict[str, str]
+    remarks: tuple[str, ...]
+
+    @property
+    def targets(self) -> list[str]:
+        return self.pipe.program.targets
+
+
+def open_session(wanted: Wanted) -> Session:
+    """Load plug-ins and program, build the pipeline, choose the threshold. Raises NsfrcError."""
+    found = _program(wanted)
+    program = open_program(found.path)
+    plugins = [load_plugin(text) for text in wanted.plugins]
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", ".*steps are too few")  # among the remarks
+        pipe = pipeline(
+            program, wanted.perception, weights=wanted.weights, concepts=wanted.concepts, device=wanted.device,
+            steps=wanted.steps,
+        )
+    identity = pipe.perception.identity
+    threshold = threshold_for(program, identity, wanted.threshold, wanted.steps, wanted.concepts is not None)
+    folders = class_folders(wanted.images)
+    labels = match_labels(folders, program.targets)
+    settings = _settings(wanted, found, pipe, threshold)
+    files = [wanted.weights, wanted.concepts, *(Path(p.__file__) for p in plugins if p.__file__)]
+    made_with = {
+        "program": f"{program.name} {fingerprint(program)}", "perception": f"{_name(wanted, program)} {identity}",
+        "files": ", ".join(_mark(path) for path in files if path is not None) or "none",
+        "steps": str(pipe.reasoner.run.steps), "threshold": str(threshold.value),
+        "images": str(wanted.images.resolve()),
+    }
+    remarks = [program.too_few(wanted.steps), _about_labels(folders, labels, program.targets)]
+    return Session(pipe, threshold.value, labels, settings, made_with, tuple(r for r in remarks if r is not None))
+
+
+def _program(wanted: Wanted) -> Found:
+    if wanted.program is not None:
+        return Found(Path(wanted.program), "from --program")
+    return find_candidate([Path(), wanted.images])
+
+
+def _name(wanted: Wanted, program: Program) -> str:
+    return wanted.perception or program.settings.perception or PERCEPTION
+
+
+def _settings(wanted: Wanted, found: Found, pipe: Pipeline, threshold: Choice) -> dict[str, str]:
+    own = pipe.program.settings
+    seen = "from --perception" if wanted.perception else "from the program" if own.perception else "by default"
+    steps = "from --steps" if wanted.steps is not None else "from the program" if own.steps else "by default"
+    name, identity = _name(wanted, pipe.program), pipe.perception.identity
+    answer = f"{threshold.value:g} {threshold.source}"
+    if len(pipe.program.targets) > 1:
+        answer = "none: the target with the highest value is the answer"
+    return {
+        "program": f"{found.path} ({found.reason})",
+        "perception": f"{identity if identity.startswith(name) else f'{name}, {identity}'} ({seen})",
+        "steps": f"{pipe.reasoner.run.steps} {steps}",
+        "threshold": answer,
+    }
+
+
+def _about_labels(folders: Sequence[str], labels: dict[str, str], targets: Sequence[str]) -> str | None:
+    """What to say of class folders that mean no answer."""
+    others = [name for name in folders if name not in labels]
+    if not others:
+        return None
+    shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
+    meant = "true and false" if len(targets) == 1 else f"numbered, or named {', '.join(targets)}"
+    return f"the images in {shown} have no label: class folders are {meant}"
+
+
+def _mark(path: Path) -> str:
+    """A file by its name and content."""
+    try:
+        return f"{path.name} {zlib.crc32(path.read_bytes()):08x}"
+    except OSError as error:
+        raise NsfrcError(f"cannot read {path}: {error.strerror}") from None

@@ -1,0 +1,117 @@
+"""From images to answers: perception → facts converter → reasoner, as one differentiable torch module."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+import torch
+
+from nsfrc import ir
+from nsfrc.errors import NsfrcError
+from nsfrc.perception import create, usable_device
+from nsfrc.perception.base import Perception
+from nsfrc.program import Program, open_program
+from nsfrc.reasoner import Reasoner
+from nsfrc.valuation import FactsConverter
+
+PERCEPTION = "yolo"  # where neither the caller nor the program names another
+
+
+@dataclass(frozen=True, eq=False)
+class Prediction:
+    """What came of B images: object vectors, starting values, the value of every target, and of every atom if asked.
+
+    objects: [B, E, D]; V0: [B, G]; scores: [B, targets]; V_T: [B, G] or None.
+    """
+
+    objects: torch.Tensor
+    V0: torch.Tensor
+    scores: torch.Tensor
+    V_T: torch.Tensor | None
+
+
+class Pipeline(torch.nn.Module):
+    """Images [B, 3, H, W] with values 0 … 1 → the value of every target [B, targets]; gradients reach every part.
+
+    perception: images → objects [B, E, D]; facts: objects → V0 [B, G]; reasoner: V0 → [B, targets].
+    """
+
+    def __init__(self, program: Program, perception: Perception, facts: FactsConverter, reasoner: Reasoner) -> None:
+        super().__init__()
+        self.program = program
+        self.perception, self.facts, self.reasoner = perception, facts, reasoner
+        self._everything: list[Reasoner] = []  # a list hides it from torch: there is nothing in it to learn
+
+    @property
+    def device(self) -> torch.device:
+        """Where images must be."""
+        return self.facts.constant.device
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.reasoner(self.facts(self.perception(images)))
+
+    @torch.no_grad()
+    def predict(self, images: torch.Tensor, everything: bool = False) -> Prediction:
+        """The same without gradients and with what was in between; `everything` asks for the value of all atoms too."""
+        objects = self.perception(images)
+        V0 = self.facts(objects)
+        # The scores come from the same run either way, so that they never depend on what else is asked for.
+        return Prediction(objects, V0, self.reasoner(V0), self._all_atoms(V0) if everything else None)
+
+    def _all_atoms(self, V0: torch.Tensor) -> torch.Tensor:
+        if not self._everything:
+            self._everything.append(_reasoner(self.program, self.reasoner.run.steps, self.reasoner.run.gamma, "all"))
+        return self._everything[0].to(V0.device)(V0)
+
+
+def pipeline(
+    program: Program | str | Path,
+    perception: str | Perception | None = None,
+    *,
+    weights: str | Path | None = None,
+    concepts: str | Path | None = None,
+    device: str = "cpu",
+    steps: int | None = None,
+    gamma: float | None = None,
+) -> Pipeline:
+    """Build a pipeline for a program: compiled, or by file (.nsfrc, .pl) or shipped name.
+
+    perception: a registered name, "module:Class" or a module that is built already; the program's own by default, else
+    "yolo". weights: its safetensors file. concepts: learnt parameters of neural predicates, instead of the shipped
+    ones. steps, gamma: from the program by default.
+    """
+    if not isinstance(program, Program):
+        program = open_program(program)
+    if not program.targets:
+        raise NsfrcError(f"{program.name} has no target: add :- target(...). to it")
+    where = usable_device(device)
+    objects = object_count(program)
+    if perception is None or isinstance(perception, str):
+        name = perception or program.settings.perception or PERCEPTION
+        model = create(name, objects, None if weights is None else Path(weights), where)
+    elif weights is not None:
+        raise NsfrcError("weights are for a perception given by name; this one is built already")
+    else:
+        model = perception
+    if model.objects < objects:
+        raise NsfrcError(f"{program.name} speaks of {objects} objects, and this perception finds {model.objects}")
+    facts = FactsConverter(program, model.dimensions, None if concepts is None else Path(concepts))
+    return Pipeline(program, model.to(where), facts, _reasoner(program, steps, gamma, "targets")).to(where).eval()
+
+
+def object_count(program: Program) -> int:
+    """How many objects perception must find: those of the largest object type."""
+    sizes = [len(t.constants) for t in program.ground.herbrand.types if t.role == ir.OBJECT]
+    if not sizes:
+        raise NsfrcError(f"{program.name} has no objects, so images say nothing to it: add :- type(object, slots(4)).")
+    return max(sizes)
+
+
+def _reasoner(program: Program, steps: int | None, gamma: float | None, outputs: str) -> Reasoner:
+    with warnings.catch_warnings():
+        if outputs == "all":
+            warnings.simplefilter("ignore")  # said when the pipeline was built
+        return program.reasoner(steps=steps, gamma=gamma, outputs=outputs, inputs="neural")
+

@@ -1,0 +1,282 @@
+"""`nsfrc infer`: folders in, answers out."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from tests.cli.support import Run
+from tests.inference.support import NO, ONE, PERCEPTION, SEVERAL, YES, install, labelled, pixels, save, thing
+
+
+@pytest.fixture
+def here(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """A folder with a program rules.pl and the perception that reads pixels."""
+    install(run.folder, monkeypatch)
+    (run.folder / "rules.pl").write_text(ONE)
+    threads = torch.get_num_threads()
+    yield run
+    assert torch.get_num_threads() == threads
+
+
+def arguments(*more: str) -> tuple[str, ...]:
+    return "infer", "--images", "d", *PERCEPTION, *more
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def json_lines(text: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    *rows, last = map(json.loads, text.splitlines())
+    return rows, last["summary"]
+
+
+def test_compile_then_infer(here: Run) -> None:
+    labelled(here.folder / "d")
+    here.good("compile", "rules.pl")
+    out = here.good(*arguments())
+    lines = out.splitlines()
+    assert lines[0].split(None, 1) == ["program", "rules.nsfrc (the only compiled program here)"]
+    assert lines[1].startswith("perception  readable:Readable:") and lines[1].endswith("(from --perception)")
+    assert lines[2:4] == ["steps       4 by default", "threshold   0.5 by default"]
+    assert lines[5].split() == ["file", "score", "answer"]
+    assert lines[6].split()[::2] == ["false/0.png", "false"] and lines[6].endswith("right")
+    assert "accuracy 100.00% (6 of 6)" in out and "calibration" in out
+
+
+def test_wrong_answers_are_marked(here: Run) -> None:
+    labelled(here.folder / "d", 2)
+    save(here.folder / "d" / "false" / "x.png", YES)
+    out = here.good(*arguments())
+    (line,) = (line for line in out.splitlines() if "WRONG" in line)
+    assert line.startswith("false/x.png") and line.endswith("true    WRONG, it is false")
+    assert "accuracy 80.00% (4 of 5)" in out
+    confusion = out.splitlines()[out.splitlines().index("label \\ answer".ljust(16) + "      true     false"):][1:3]
+    assert [line.split() for line in confusion] == [["true", "2", "0"], ["false", "1", "2"]]
+
+
+def test_settings_say_where_they_came_from(here: Run) -> None:
+    labelled(here.folder / "d", 1)
+    (here.folder / "rules.pl").write_text(ONE + ":- threshold(0.25). :- steps(3). :- perception('readable:Readable').")
+    out = here.good("infer", "--images", "d")
+    assert "steps       3 from the program" in out and "threshold   0.25 from the program" in out
+    assert "(from the program)" in out
+    out = here.good("infer", "--images", "d", "--threshold", "0.9", "--steps", "2", "--program", "rules.pl")
+    assert "rules.pl (from --program)" in out
+    assert "steps       2 from --steps" in out and "threshold   0.9 from --threshold" in out
+
+
+def test_the_threshold_decides(here: Run) -> None:
+    save(here.folder / "d" / "a.png", pixels(thing(red=0.7, triangle=1)))
+    for threshold, answer in (("0.6", "true"), ("0.8", "false")):
+        rows, _ = json_lines(here.good(*arguments("--json", "--threshold", threshold)))
+        assert rows[0]["answer"] == answer and rows[0]["score"] == pytest.approx(0.7, abs=0.02)
+
+
+def test_several_targets(here: Run) -> None:
+    (here.folder / "rules.pl").write_text(SEVERAL)
+    for i, entries in enumerate(({"red": 1}, {"blue": 1}, {"triangle": 1})):
+        save(here.folder / "d" / f"class{i}" / "a.png", pixels(thing(**entries)))
+    save(here.folder / "d" / "class0" / "b.png", pixels(thing(blue=0.9)))
+    out = here.good(*arguments("--out", "r.csv"))
+    assert "the target with the highest value is the answer" in out and "accuracy 75.00% (3 of 4)" in out
+    rows = csv_rows(here.folder / "r.csv")
+    assert list(rows[0]) == ["file", "label", "warm(img)", "cold(img)", "odd(img)", "answer", "error"]
+    assert [(r["label"], r["answer"]) for r in rows] == [
+        ("warm(img)", "warm(img)"), ("warm(img)", "cold(img)"), ("cold(img)", "cold(img)"), ("odd(img)", "odd(img)"),
+    ]
+
+
+def test_files_that_fail_are_rows_and_the_rest_goes_on(here: Run) -> None:
+    labelled(here.folder / "d", 1)
+    (here.folder / "d" / "true" / "bad.png").write_text("no image")
+    (here.folder / "d" / "true" / "empty.jpg").touch()
+    (here.folder / "d" / "notes.txt").write_text("not looked at")
+    result = here(*arguments("--out", "r.csv"))
+    assert result.code == 1 and "Traceback" not in result.err
+    assert "error: 2 of 4 files gave no answer: true/bad.png (not an image" in result.err
+    assert "failed: not an image" in result.out and "accuracy 100.00% (2 of 2)" in result.out
+    rows = csv_rows(here.folder / "r.csv")
+    assert [bool(r["error"]) for r in rows] == [False, False, True, True]
+    assert all(r["score"] == r["answer"] == "" for r in rows[2:])
+
+
+def test_only_failures(here: Run) -> None:
+    (here.folder / "d").mkdir()
+    for i in range(5):
+        (here.folder / "d" / f"{i}.png").touch()
+    assert "5 of 5 files gave no answer: 0.png" in (message := here.refused(*arguments()))
+    assert "and 2 more" in message
+
+
+def test_json(here: Run) -> None:
+    labelled(here.folder / "d", 1)
+    rows, summary = json_lines(here.good(*arguments("--json")))
+    assert [(r["file"], r["label"], r["answer"], r["error"]) for r in rows] == [
+        ("false/0.png", "false", "false", None), ("true/0.png", "true", "true", None),
+    ]
+    assert len(rows[0]["objects"]) == 2 and len(rows[0]["objects"][0]) == 11
+    assert summary["accuracy"] == 1.0 and summary["settings"]["threshold"] == "0.5 by default"
+
+
+def test_quiet(here: Run) -> None:
+    save(here.folder / "d" / "a.png", NO)
+    assert here.good(*arguments("--quiet")) == "1 image: 1 false\n"
+
+
+def test_long_tables_are_cut(here: Run) -> None:
+    labelled(here.folder / "d", 21)
+    out = here.good(*arguments())
+    assert sum(".png" in line for line in out.splitlines()) == 20
+    assert "… and 22 more: --out results.csv writes all of them" in out
+    out = here.good(*arguments("--out", "r.csv"))
+    assert "… and 22 more\n" in out and "written to r.csv" in out
+    assert len(csv_rows(here.folder / "r.csv")) == 42
+
+
+def test_results_do_not_depend_on_how(here: Run) -> None:
+    labelled(here.folder / "d", 9)
+    here.good(*arguments("--out", "first.csv"))
+    first = (here.folder / "first.csv").read_bytes()
+    for more in (["--batch-size", "1"], ["--batch-size", "5", "--threads", "1"], ["--threads", "4"]):
+        here.good(*arguments("--out", "other.csv", *more))
+        assert (here.folder / "other.csv").read_bytes() == first
+
+
+@pytest.mark.parametrize("out", ["r.csv", "r.jsonl"])
+def test_stop_and_resume(out: str, here: Run) -> None:
+    labelled(here.folder / "d", 6)
+    save(here.folder / "d" / "true" / "2.png", pixels(thing(red=1, triangle=1), stop=True))
+    (here.folder / "d" / "false" / "3.png").write_bytes(b"")
+    command = arguments("--out", out, "--batch-size", "2")
+    stopped = here(*command)
+    assert stopped.code == 130 and "Traceback" not in stopped.err
+    assert f"stopped after 8 images; {out}.part keeps them, and the same command with --resume goes on" in stopped.err
+    assert not (here.folder / out).exists()
+    (here.folder / "go").touch()
+    resumed = here(*command, "--resume")
+    assert resumed.code == 1  # for the empty file, which an earlier run met
+    assert "1 of 12 files gave no answer: false/3.png" in resumed.err
+    assert "true/1.png" not in resumed.out and "true/2.png" in resumed.out
+    assert "accuracy 100.00% (11 of 11)" in resumed.out
+    here(*arguments("--out", f"whole.{out}", "--batch-size", "2"))
+    assert (here.folder / out).read_bytes() == (here.folder / f"whole.{out}").read_bytes()
+    assert not list(here.folder.glob("*.part*"))
+
+
+def test_resume_with_another_question_is_refused(here: Run) -> None:
+    labelled(here.folder / "d", 2)
+    save(here.folder / "d" / "true" / "9.png", pixels(thing(), stop=True))
+    assert here(*arguments("--out", "r.csv", "--batch-size", "1")).code == 130
+    (here.folder / "go").touch()
+    again = arguments("--out", "r.csv", "--resume")
+    assert "threshold 0.5, and now it is 0.7" in here.refused(*again, "--threshold", "0.7")
+    assert "made with steps 4" in here.refused(*again, "--steps", "5")
+    (here.folder / "rules.pl").write_text(ONE.replace("red", "blue"))
+    assert "made with program rules" in here.refused(*again)
+    (here.folder / "rules.pl").write_text(ONE)
+    assert len(csv_rows(here.folder / "r.csv.part")) == 4
+    here.good(*again)
+
+
+def test_resume_needs_something(here: Run) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    assert "name that too" in here.refused(*arguments("--resume"))
+    assert "leave out --resume, or --report" in here.refused(
+        *arguments("--resume", "--out", "r.csv", "--report", "r.html"))
+    result = here(*arguments("--resume", "--out", "r.csv"))
+    assert result.code == 0 and "no r.csv.part to go on with" in result.err
+
+
+def test_a_stop_without_out(here: Run) -> None:
+    save(here.folder / "d" / "a.png", pixels(thing(), stop=True))
+    result = here(*arguments())
+    assert result.code == 130 and "stopped after 0 images; nothing is kept without --out" in result.err
+
+
+def test_report(here: Run) -> None:
+    pytest.importorskip("nsfrc.inference.report")
+    labelled(here.folder / "d", 2)
+    assert "written to r.html" in here.good(*arguments("--report", "r.html"))
+    page = (here.folder / "r.html").read_text()
+    assert "true/1.png" in page and "because" in page and "data:image/" in page
+
+
+def test_a_stop_keeps_the_report_so_far(here: Run) -> None:
+    pytest.importorskip("nsfrc.inference.report")
+    labelled(here.folder / "d", 2)
+    save(here.folder / "d" / "true" / "9.png", pixels(thing(), stop=True))
+    result = here(*arguments("--report", "r.html", "--out", "r.csv", "--batch-size", "1"))
+    assert result.code == 130 and "with --resume, but without --report, goes on" in result.err
+    page = (here.folder / "r.html").read_text()
+    assert "true/1.png" in page and "true/9.png" not in page
+
+
+def test_programs_are_found_in_the_folder_of_images(here: Run) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    (here.folder / "rules.pl").rename(here.folder / "d" / "rules.pl")
+    assert "program     d/rules.pl" in here.good(*arguments())
+    (here.folder / "a.pl").write_text(ONE)
+    (here.folder / "b.pl").write_text(ONE)
+    message = here.refused(*arguments())
+    assert "there are 2 programs in the current folder; choose one:\n  --program a.pl\n  --program b.pl" in message
+
+
+def test_no_program(here: Run) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    (here.folder / "rules.pl").unlink()
+    assert "there is no program" in here.refused(*arguments())
+    assert "no shipped program" in here.refused(*arguments("--program", "nothing"))
+
+
+def test_folders_without_meaning_are_remarked(here: Run) -> None:
+    for name in ("cats", "dogs"):
+        save(here.folder / "d" / name / "a.png", YES)
+    result = here(*arguments())
+    assert "warning: the images in cats, dogs have no label: class folders are true and false" in result.err
+    assert result.code == 0 and "accuracy" not in result.out
+
+
+def test_plugins(here: Run) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    text = ":- neural(seen_from_test_infer(object)). kp(X) :- seen_from_test_infer(O), in(O, X)."
+    (here.folder / "rules.pl").write_text(ONE + text)
+    assert "seen_from_test_infer" in here.refused(*arguments())
+    (here.folder / "own.py").write_text(
+        "import nsfrc\n"
+        "@nsfrc.neural_predicate('seen_from_test_infer')\n"
+        "def seen(thing):\n    return thing['objectness']\n"
+    )
+    rows, _ = json_lines(here.good(*arguments("--plugin", "own.py", "--json")))
+    assert rows[0]["answer"] == "true"
+
+
+def test_nothing_to_look_at(here: Run) -> None:
+    (here.folder / "d").mkdir()
+    assert "there are no images in d" in here.refused(*arguments())
+    assert "does not exist" in here.refused("infer", "--images", "gone")
+    assert "Missing option '--images'" in here.refused("infer")
+
+
+@pytest.mark.parametrize("option", [("--threshold", "1.5"), ("--batch-size", "0"), ("--threads", "0"),
+                                    ("--steps", "-1"), ("--device", "abacus"), ("--out", "r.xlsx"), ("--out", "d"),
+                                    ("--weights", "gone"),
+                                    ("--concepts", "gone"), ("--plugin", "gone.py"), ("--perception", "gone"),
+                                    ("--perception", "readable:Gone"), ("--report", "d")])
+def test_options_that_cannot_be(option: tuple[str, str], here: Run) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    here.refused(*arguments(), *option)
+
+
+def test_one_image(here: Run) -> None:
+    path = save(here.folder / "some.png", YES)
+    rows, _ = json_lines(here.good("infer", "--images", path, *PERCEPTION, "--json"))
+    assert [(r["file"], r["answer"]) for r in rows] == [("some.png", "true")]

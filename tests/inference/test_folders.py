@@ -1,0 +1,109 @@
+"""Which files are taken, in what order, and what folders mean."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from nsfrc.errors import NsfrcError
+from nsfrc.inference.folders import class_folders, folder, match_labels, printable
+
+
+def make(root: Path, *names: str) -> Path:
+    for name in names:
+        path = root / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch()
+    return root
+
+
+def names(root: Path) -> list[str]:
+    return [item.name for item in folder(root)]
+
+
+def test_images_in_order_and_nothing_else(tmp_path: Path) -> None:
+    make(tmp_path, "10.png", "2.PNG", "b/a.jpg", "b/c/d.webp", "notes.txt", "rules.pl", "results.csv", ".hidden.png",
+         ".git/e.png", "README", "b/png")
+    assert names(tmp_path) == ["2.PNG", "10.png", "b/a.jpg", "b/c/d.webp"]
+    assert all(item.path.is_file() and item.label is None for item in folder(tmp_path))
+
+
+def test_one_file(tmp_path: Path) -> None:
+    make(tmp_path, "figure")
+    (item,) = folder(tmp_path / "figure")
+    assert (item.name, item.path, item.label) == ("figure", tmp_path / "figure", None)
+    assert class_folders(tmp_path / "figure") == []
+
+
+def test_labels_are_the_first_folder(tmp_path: Path) -> None:
+    make(tmp_path, "true/a.png", "true/deep/b.png", "false/c.png", "objects.json")
+    assert class_folders(tmp_path) == ["false", "true"]
+    assert [(i.name, i.label) for i in folder(tmp_path)] == [
+        ("false/c.png", "false"), ("true/a.png", "true"), ("true/deep/b.png", "true"),
+    ]
+
+
+@pytest.mark.parametrize(("files", "classes"), [
+    (["true/a.png"], ["true"]),
+    (["class0/a.png", "class1/a.png", "class10/a.png"], ["class0", "class1", "class10"]),
+    (["images/a.png"], []),
+    (["true/a.png", "false/b.png", "loose.png"], []),
+    (["true/a.png", "false/b.png", ".cache/b.png"], ["false", "true"]),
+])
+def test_when_folders_are_classes(files: list[str], classes: list[str], tmp_path: Path) -> None:
+    make(tmp_path, *files)
+    assert class_folders(tmp_path) == classes
+    assert {i.label for i in folder(tmp_path)} == (set(classes) or {None})
+
+
+@pytest.mark.parametrize(("folders", "targets", "matched"), [
+    (["true", "false"], ["kp(img)"], {"true": "true", "false": "false"}),
+    (["Positive", "neg", "1", "0", "other"], ["kp(img)"],
+     {"Positive": "true", "neg": "false", "1": "true", "0": "false"}),
+    (["class0", "class1"], ["a(img)", "b(img)", "c(img)"], {"class0": "a(img)", "class1": "b(img)"}),
+    (["class1", "class2", "class3"], ["a(img)", "b(img)", "c(img)"],
+     {"class1": "a(img)", "class2": "b(img)", "class3": "c(img)"}),
+    (["class1", "class2"], ["a(img)", "b(img)", "c(img)"], {"class1": "b(img)", "class2": "c(img)"}),
+    (["class0", "class7"], ["a(img)", "b(img)"], {"class0": "a(img)"}),
+    (["b", "a(img)", "x"], ["a(img)", "b(img)"], {"b": "b(img)", "a(img)": "a(img)"}),
+    ([], ["a(img)", "b(img)"], {}),
+])
+def test_match_labels(folders: list[str], targets: list[str], matched: dict[str, str]) -> None:
+    assert match_labels(folders, targets) == matched
+
+
+def test_links(tmp_path: Path) -> None:
+    make(tmp_path / "there", "a.png")
+    make(tmp_path / "here", "b.png")
+    (tmp_path / "here" / "linked").symlink_to(tmp_path / "there")
+    (tmp_path / "here" / "back").symlink_to(tmp_path / "here")
+    (tmp_path / "here" / "dead.png").symlink_to(tmp_path / "nowhere")
+    assert names(tmp_path / "here") == ["b.png", "dead.png", "linked/a.png"]
+
+
+def test_folders_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "a.png", "locked/b.png", "z.png")
+    scandir = os.scandir
+
+    def guarded(path: Path) -> object:
+        if "locked" in str(path):
+            raise PermissionError(13, "Permission denied")
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", guarded)
+    found = list(folder(tmp_path))
+    assert [(i.name, i.error) for i in found] == [
+        ("a.png", None), ("locked", "cannot open the folder: Permission denied"), ("z.png", None),
+    ]
+    with pytest.raises(NsfrcError, match=r"cannot open the folder of images .*gone: No such file"):
+        folder(tmp_path / "gone")
+
+
+def test_names_are_one_printable_line(tmp_path: Path) -> None:
+    assert printable("a\nb\x1b[31m.png") == "a\\nb\\x1b[31m.png"
+    assert printable(os.fsdecode(b"caf\xe9.png")) == "caf\\xe9.png"
+    assert printable("Größe 1.png") == "Größe 1.png"
+    (tmp_path / "a\nb.png").touch()
+    assert names(tmp_path) == ["a\\nb.png"]
