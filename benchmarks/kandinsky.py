@@ -1,0 +1,63 @@
+"""Generated figures through the whole pipeline, as the accuracy and the calibration need them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import click
+import numpy as np
+import torch
+from PIL import Image
+
+from nsfrc.data.figures import Figure
+from nsfrc.data.kandinsky import Labelled, figure
+from nsfrc.data.render import render
+from nsfrc.inference.images import prepare, to_tensor
+from nsfrc.perception.attributes import KANDINSKY
+from nsfrc.pipelines import Pipeline
+from nsfrc.training.detector_score import classes_of, match
+
+# Streams of figures that share none with each other, nor with those the detector was trained on (0, 1,000,000).
+CALIBRATION_SEED = 2_000_000
+TEST_SEED = 3_000_000
+BATCH = 50
+SURE = 0.5  # objectness from which on an object counts as found
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """Of N figures: labels and scores [N], and whether perception found exactly the true objects [N]."""
+
+    labels: np.ndarray
+    scores: np.ndarray
+    right_objects: np.ndarray
+
+
+def answers(pipe: Pipeline, pattern: str, seed: int, count: int) -> Answers:
+    """Draw figures 0 … count − 1 of a pattern and run them through a pipeline."""
+    labels, scores, right = [], [], []
+    made = _batches(pattern, seed, count)
+    with click.progressbar(made, length=-(-count // BATCH), label=f"{pattern:<14}") as batches:
+        for batch in batches:
+            pixels = [prepare(Image.fromarray(render(one.figure)), pipe.perception.size) for one in batch]
+            found = pipe.predict(to_tensor(pixels))
+            labels += [bool(one.label) for one in batch]
+            scores += found.scores[:, 0].tolist()
+            right += [all_right(vectors, one.figure) for vectors, one in zip(found.objects, batch, strict=True)]
+    return Answers(np.array(labels), np.array(scores), np.array(right))
+
+
+def _batches(pattern: str, seed: int, count: int) -> Iterator[list[Labelled]]:
+    for start in range(0, count, BATCH):
+        yield [figure(pattern, seed, i) for i in range(start, min(start + BATCH, count))]
+
+
+def all_right(vectors: torch.Tensor, drawn: Figure) -> bool:
+    """Whether object vectors [E, D] are the objects of a figure, each once, with its shape and colour."""
+    found = vectors[vectors[:, -1] >= SURE]
+    truth = torch.tensor([shape.box for shape in drawn.shapes], dtype=torch.float32)
+    classes = np.array([KANDINSKY.index(shape.color, shape.shape) for shape in drawn.shapes])
+    groups = [len(group) for group in KANDINSKY.groups]
+    hits = match(found[:, :4], classes_of(found[:, 4:-1], groups), truth, classes)
+    return len(found) == int(hits.sum()) == len(truth)
