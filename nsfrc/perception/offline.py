@@ -10,6 +10,7 @@ import tempfile
 
 import numpy as np
 import torch
+from PIL import Image
 
 from nsfrc.errors import NsfrcError
 
@@ -27,7 +28,7 @@ def load_ultralytics() -> None:
         os.environ["YOLO_CONFIG_DIR"] = folder = tempfile.mkdtemp(prefix="nsfrc-ultralytics-")
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     numbers = np.get_printoptions()
-    torch_save = torch.save
+    torch_save, image_open = torch.save, Image.open
     try:
         from ultralytics.utils import SETTINGS
     except ImportError as error:
@@ -38,5 +39,6 @@ def load_ultralytics() -> None:
     if threads is None:
         os.environ.pop("OMP_NUM_THREADS", None)
     torch.save = torch_save
+    Image.open = image_open  # theirs installs a package for files that are no images
     np.set_printoptions(**numbers)
     torch.set_printoptions(profile="default")

@@ -170,14 +170,15 @@ def test_without_shipped_weights_the_way_out_is_named(tmp_path: Path, monkeypatc
 def test_ultralytics_leaves_no_trace(tmp_path: Path) -> None:
     script = (
         "import os, sys, torch, numpy as np\n"
-        "save, options = torch.save, np.get_printoptions()\n"
+        "from PIL import Image\n"
+        "save, image_open, options = torch.save, Image.open, np.get_printoptions()\n"
         "from nsfrc.perception.yolo import Yolo\n"
         "model = Yolo(4, size=64).eval()\n"
         "model.network.fuse(verbose=False)\n"
         "model(torch.zeros(1, 3, 64, 64))\n"
         "assert 'torchvision' not in sys.modules\n"
         "assert 'OMP_NUM_THREADS' not in os.environ\n"
-        "assert torch.save is save and np.get_printoptions() == options\n"
+        "assert torch.save is save and Image.open is image_open and np.get_printoptions() == options\n"
     )
     kept = {k: v for k, v in os.environ.items() if k != "OMP_NUM_THREADS" and not k.startswith(("YOLO", "XDG"))}
     home, temporary = tmp_path / "home", tmp_path / "tmp"
