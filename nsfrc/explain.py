@@ -65,7 +65,7 @@ class Explainer:
                 f"for one image (a reasoner with outputs=\"all\" gives them)"
             )
         values = np.append(np.maximum(V_T, LEAST).astype(np.float64), 1.0)
-        shown = V_T if V0 is None else np.where(self.ground.neural, V0, V_T)
+        shown = V_T if V0 is None else np.where(self.ground.neural | (self.ground.initial == 1), V0, V_T)
         return _Walk(self, shown, values).reason(target, ())
 
     @cached_property
@@ -159,7 +159,7 @@ def explain(program: Program, V_T: np.ndarray, target: str, V0: np.ndarray | Non
 
     Of all clauses and substitutions the one with the greatest product of its body is taken, then one for each
     derived atom of that body, and so on. Where a target does not hold, it is the one that comes nearest.
-    V0 [G]: where given, neural atoms are shown with what perception said, which reasoning blurs a little.
+    V0 [G]: where given, neural atoms are shown with what perception said and facts with 1, which reasoning blurs a little.
     """
     index = program.index(target)
     if program not in _explainers:

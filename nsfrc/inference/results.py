@@ -32,7 +32,7 @@ class Row:
 
     file: its name below the folder; path: where it is. label: the right answer, where it is known. scores: a value a
     target, rounded to 4 digits, empty when the file failed. right: whether the answer is the label.
-    objects [E, D]; V_T [G] and picture only where they were asked for.
+    objects [E, D]; V0 and V_T [G] and picture only where they were asked for.
     """
 
     file: str
@@ -43,6 +43,7 @@ class Row:
     right: bool | None = None
     error: str | None = None
     objects: np.ndarray | None = field(default=None, repr=False)
+    V0: np.ndarray | None = field(default=None, repr=False)
     V_T: np.ndarray | None = field(default=None, repr=False)
     picture: Picture | None = field(default=None, repr=False)
 

@@ -22,7 +22,7 @@ class Asked:
     """How to answer.
 
     threshold: from where on a single target holds. labels: class folder → the answer that is right there.
-    decoders: threads that read files ahead; 0 reads each when it is wanted. everything: rows with V_T and picture.
+    decoders: threads that read files ahead; 0 reads each when it is wanted. everything: rows with V0, V_T and picture.
     """
 
     threshold: float = 0.5
@@ -93,7 +93,8 @@ def _rows(pipe: Pipeline, batch: Sequence[Loaded], asked: Asked) -> list[Row]:
         given = answer(scores, pipe.program.targets, asked.threshold)
         rows.append(Row(
             entry.item.name, entry.item.path, label, scores, given, None if label is None else label == given,
-            objects=found.objects[done].numpy(), V_T=None if found.V_T is None else found.V_T[done].numpy(),
+            objects=found.objects[done].numpy(), V0=found.V0[done].numpy() if asked.everything else None,
+            V_T=None if found.V_T is None else found.V_T[done].numpy(),
             picture=entry.picture if asked.everything else None,
         ))
         done += 1

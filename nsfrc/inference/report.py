@@ -1,0 +1,161 @@
+"""The report of `nsfrc infer`: one HTML file that opens offline, with a card for every image.
+
+    with Report(path, program, perception.dimensions, threshold, {"perception": "yolo-n:1f2e3d4c"}) as report:
+        for row in rows:
+            report.add(row)
+        report.close(measures)
+
+Cards go to unnamed files beside `path` as they come, one for each state, so that memory does not grow with the number
+of images and the page lists failures first without being sorted. The page is put in place whole.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import hashlib
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from importlib.resources import files
+from pathlib import Path
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+
+from nsfrc.errors import NsfrcError
+from nsfrc.inference.report_card import STATES, card, state
+from nsfrc.inference.report_objects import Objects
+from nsfrc.inference.report_summary import Summary, ending, opening
+from nsfrc.program import Program
+
+if TYPE_CHECKING:
+    from nsfrc.inference.measures import Measures
+    from nsfrc.inference.results import Row
+
+
+class Report:
+    """Collects cards and writes the page when it is closed.
+
+    dimensions: names of the entries of an object vector. threshold: drawn into the diagram where there is one target.
+    header: what to say about the run, as in {"threshold": "0.5 from the program"}.
+    """
+
+    def __init__(
+        self, path: str | Path, program: Program, dimensions: Sequence[str], threshold: float | None,
+        header: Mapping[str, str],
+    ) -> None:
+        self.path = Path(path)
+        self.program, self.threshold, self.header = program, threshold, dict(header)
+        self.objects = Objects(program, tuple(dimensions))
+        self.counts = dict.fromkeys(STATES, 0)
+        self.closed = False
+        self._cards = {name: self._part() for name in STATES}
+
+    def _part(self) -> IO[bytes]:
+        """An unnamed file on the disk that the page will be on; it goes away by itself whatever happens."""
+        if self.path.is_dir():
+            raise NsfrcError(f"cannot write the report to {self.path}: it is a folder; name a file in it")
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            return tempfile.TemporaryFile(dir=None if self._is_device else self.path.parent)
+        except OSError as error:
+            raise self._refused(error) from None
+
+    @property
+    def _is_device(self) -> bool:
+        return self.path.exists() and not self.path.is_file()
+
+    def _refused(self, error: OSError) -> NsfrcError:
+        return NsfrcError(f"cannot write the report {self.path}: {error.strerror or error}")
+
+    def add(self, row: Row) -> None:
+        """Add the card of an image."""
+        if self.closed:
+            raise NsfrcError(f"the report {self.path} is closed: no image can be added to it")
+        text = card(row, self.objects)
+        try:
+            # File names that are not Unicode come as lone surrogates, which UTF-8 cannot write.
+            self._cards[state(row)].write(text.encode("utf-8", "replace"))
+        except OSError as error:
+            raise self._refused(error) from None
+        self.counts[state(row)] += 1
+
+    def close(self, measures: Measures | None = None) -> Path:
+        """Write the page, whole or not at all. measures: accuracy and so on, where labels are known."""
+        return self._finish(measures, stopped=False)
+
+    def abandon(self, measures: Measures | None = None) -> Path | None:
+        """Write a page of what is there, which says that it is not all; nothing when there is none."""
+        if self.closed or not sum(self.counts.values()):
+            self._drop()
+            return None
+        return self._finish(measures, stopped=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self.closed:
+            return
+        if isinstance(error, OSError | NsfrcError):  # such as a full disk: writing more would hide it
+            self._drop()
+        else:
+            self.abandon()
+
+    def _finish(self, measures: Measures | None, stopped: bool) -> Path:
+        summary = Summary(self.program, self.header, self.counts, self.threshold, measures, stopped)
+        style, script = _asset("report.css"), _asset("report.js")
+        top = opening(summary, style, _policy(style, script))
+        try:
+            if self._is_device:
+                with self.path.open("wb") as out:
+                    self._write(out, top, ending(script))
+            else:
+                self._replace(top, ending(script))
+        except OSError as error:
+            raise self._refused(error) from None
+        finally:
+            self._drop()
+        return self.path
+
+    def _replace(self, top: str, end: str) -> None:
+        temporary = self.path.with_name(f".{self.path.name}.{secrets.token_hex(4)}")
+        try:
+            with temporary.open("xb") as out:
+                self._write(out, top, end)
+            os.replace(temporary, self.path)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+    def _write(self, out: IO[bytes], top: str, end: str) -> None:
+        out.write(top.encode("utf-8", "replace"))
+        for part in self._cards.values():
+            part.seek(0)
+            shutil.copyfileobj(part, out, 1 << 20)
+        out.write(end.encode())
+
+    def _drop(self) -> None:
+        self.closed = True
+        for part in self._cards.values():
+            with contextlib.suppress(OSError):  # a disk that was full still is
+                part.close()
+
+
+def _asset(name: str) -> str:
+    return files("nsfrc.inference").joinpath(name).read_text(encoding="utf-8")
+
+
+def _policy(style: str, script: str) -> str:
+    """Nothing is loaded, and no style or script but ours counts, even if one got into the page."""
+    return (
+        f"default-src 'none'; img-src data:; style-src {_hashed(style)}; script-src {_hashed(script)}; "
+        f"base-uri 'none'; form-action 'none'"
+    )
+
+
+def _hashed(text: str) -> str:
+    return f"'sha256-{base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()}'"

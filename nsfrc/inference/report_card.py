@@ -1,0 +1,130 @@
+"""One image as a card of the report: the picture with its boxes, the answer, and the reason for it."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from nsfrc.explain import explain, objects_of
+from nsfrc.inference.folders import TRUE
+from nsfrc.inference.report_objects import Box, Objects
+from nsfrc.inference.report_reason import reason_html
+from nsfrc.inference.report_thumbnail import thumbnail
+
+if TYPE_CHECKING:
+    from nsfrc.inference.results import Row
+
+ERROR, WRONG, RIGHT, OPEN = "error", "wrong", "right", "open"  # the state of a card, in the order of the page
+STATES = (ERROR, WRONG, OPEN, RIGHT)
+MARKS = {ERROR: "✗ failed", WRONG: "✗ wrong", RIGHT: "✓ right"}
+TINTS = 10  # as many as the style sheet has
+KEPT = "Answered in an earlier run, whose objects and reasons were not kept."
+TOP = 0.07  # a box nearer to the top than this has its number below it
+
+
+def state(row: Row) -> str:
+    """Failed, wrong or right; open where there is no label to tell."""
+    if row.error is not None:
+        return ERROR
+    return OPEN if row.right is None else RIGHT if row.right else WRONG
+
+
+def card(row: Row, objects: Objects) -> str:
+    """The <article> of a row."""
+    if row.error is not None or not row.scores:
+        return f'{_opening(row, None)}<p class="message">{escape(row.error or "no answer")}</p></article>'
+    best = max(range(len(row.scores)), key=row.scores.__getitem__)
+    start = _opening(row, row.scores[best])
+    if row.V0 is None or row.V_T is None:
+        return f'{start}<p class="message">{KEPT}</p></article>'
+    reasons, part = _reasons(row, row.V_T, best, objects)
+    why = f'<div class="why">{_scores(row, best, objects)}{reasons}</div>'
+    return f"{start}{_side(row, row.V0, objects, part)}{why}</article>"
+
+
+def _reasons(row: Row, valuation: np.ndarray, best: int, objects: Objects) -> tuple[str, tuple[int, ...]]:
+    """The reason for the best target, and for that of the label where this is another; the objects in the first."""
+    targets = objects.program.targets
+    asked = [targets[best]]
+    if row.label in targets and row.label != targets[best]:
+        asked.append(row.label)
+    found = [explain(objects.program, valuation, target, row.V0) for target in asked]
+    answers = (TRUE, targets[best])
+    text = "".join(reason_html(one, objects, holds=i == 0 and row.answer in answers) for i, one in enumerate(found))
+    return text, objects.numbers(objects_of(found[0]))
+
+
+def _opening(row: Row, score: float | None) -> str:
+    """The start tag, with what the page sorts and filters by, and the line on top of the card."""
+    entries = {"state": state(row), "file": row.file, "answer": row.answer, "label": row.label}
+    data = "".join(f' data-{key}="{escape(value)}"' for key, value in entries.items() if value is not None)
+    if score is not None:
+        data += f' data-score="{score:.6f}"'
+    parts = [("score", None if score is None else f"{score:.2f}"), ("answer", row.answer), ("label", row.label)]
+    shown = "".join(f"<span>{name} <b>{escape(value)}</b></span>" for name, value in parts if value is not None)
+    mark = MARKS.get(state(row))
+    shown += f'<span class="mark">{mark}</span>' if mark else ""
+    # The line ends here and not between cards: browsers take seconds to reorder thousands with blanks between them.
+    return f'<article class="card {state(row)}"{data}>\n<header><h3>{escape(row.file)}</h3>{shown}</header>'
+
+
+def _scores(row: Row, best: int, objects: Objects) -> str:
+    """All scores, where there are several targets."""
+    if len(row.scores) < 2:
+        return ""
+    items = (
+        f'<li{" class=top" if i == best else ""}><code>{escape(target)}</code> {score:.2f}</li>'
+        for i, (target, score) in enumerate(zip(objects.program.targets, row.scores, strict=True))
+    )
+    return f'<ul class="scores">{"".join(items)}</ul>'
+
+
+def _side(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ...]) -> str:
+    """The picture with its boxes, and below it what each object looks like."""
+    looks = objects.describe(valuation)
+    boxes = objects.boxes(row.objects, row.picture)
+    picture = ""
+    if row.picture is not None:
+        address, width, height = thumbnail(row.path, row.picture)
+        picture = (
+            f'<figure class="picture"><img src="{address}" width="{width}" height="{height}" alt="{escape(row.file)}" '
+            f'loading="lazy" decoding="async">{_overlay(boxes, looks, part)}</figure>'
+        )
+    return f'<div class="side">{picture}{_keys(objects, boxes, looks, part)}</div>'
+
+
+def _overlay(boxes: list[Box | None], looks: list[str], part: tuple[int, ...]) -> str:
+    seen = [(number, box) for number, box in enumerate(boxes, 1) if box is not None]
+    # Those that take part are drawn last, on top of the others.
+    seen.sort(key=lambda one: one[0] in part)
+    drawn = "".join(
+        _drawn(number, box, looks[number - 1], number in part, stop=i == 0) for i, (number, box) in enumerate(seen)
+    )
+    return f'<svg role="group" aria-label="objects">{drawn}</svg>'
+
+
+def _drawn(number: int, box: Box, look: str, takes_part: bool, stop: bool) -> str:
+    """A box and its number; percentages are fractions of the image at whatever size it is shown."""
+    x1, y1, x2, y2 = (100 * value for value in box)
+    place = f'y="{y1:.2f}%" dy="-3"' if y1 > 100 * TOP else f'y="{y2:.2f}%" dy="12"'
+    label = f"object {number}" + (f": {look}" if look else "")
+    return (
+        f'<g class="object t{number % TINTS}{"" if takes_part else " aside"}" data-o="{number}" role="img" '
+        f'aria-label="{escape(label)}" tabindex="{0 if stop else -1}">'
+        f'<rect x="{x1:.2f}%" y="{y1:.2f}%" width="{x2 - x1:.2f}%" height="{y2 - y1:.2f}%"/>'
+        f'<text x="{x1:.2f}%" {place}>{number}</text></g>'
+    )
+
+
+def _keys(objects: Objects, boxes: list[Box | None], looks: list[str], part: tuple[int, ...]) -> str:
+    items = []
+    for number, (name, box, look) in enumerate(zip(objects.names, boxes, looks, strict=True), 1):
+        said = look or ("unclear" if box is not None or objects.corners is None else "not seen")
+        own = "" if name == f"obj{number}" else f"{name}: "
+        items.append(
+            f'<li class="key t{number % TINTS}{"" if number in part else " aside"}" data-o="{number}" tabindex="-1">'
+            f"<i>{number}</i><span>{escape(own + said)}</span></li>"
+        )
+    return f'<ul class="keys">{"".join(items)}</ul>' if items else ""

@@ -1,0 +1,206 @@
+"""The report in a real browser: pictures load, boxes lie on them, sorting, filtering and highlighting work."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import re
+import shutil
+import subprocess
+from functools import cache
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from nsfrc.data.kandinsky import DIMENSIONS
+from nsfrc.inference.report import Report
+from nsfrc.inference.results import Row
+from tests.inference.report_rows import Maker
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
+BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
+pytestmark = pytest.mark.skipif(BROWSER is None, reason="no Chromium on the path")
+
+# Runs in a copy of the page and leaves what it saw in an attribute of the body.
+PROBE = """
+const seen = {errors: [], violations: []};
+window.addEventListener("error", (event) => seen.errors.push(event.message));
+document.addEventListener("securitypolicyviolation", (event) => seen.violations.push(event.violatedDirective));
+window.addEventListener("load", () => {
+  const all = (selector, from = document) => [...from.querySelectorAll(selector)];
+  const files = () => all(".card").filter((card) => !card.hidden).map((card) => card.dataset.file);
+  const lit = (card, selector) => all(selector + ".lit", card).map((one) => one.dataset.o);
+  const card = (file) => all(".card").find((one) => one.dataset.file === file);
+  const form = document.getElementById("controls");
+  try {
+    seen.images = all("img").map((image) => [image.naturalWidth, image.naturalHeight]);
+    seen.boxes = {};
+    for (const one of all(".card:not(.error)")) {
+      const frame = one.querySelector("img").getBoundingClientRect();
+      seen.boxes[one.dataset.file] = Object.fromEntries(all(".object", one).map((box) => {
+        const place = box.querySelector("rect").getBoundingClientRect();
+        return [box.dataset.o, [(place.left - frame.left) / frame.width, (place.top - frame.top) / frame.height,
+                                (place.right - frame.left) / frame.width, (place.bottom - frame.top) / frame.height]];
+      }));
+    }
+    seen.reasons = all(".because").map((one) => one.textContent);
+    seen.overflow = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+    seen.controls = form.checkVisibility();
+    seen.orders = {};
+    for (const option of all("option", form)) {
+      form.elements.order.value = option.value;
+      form.elements.order.dispatchEvent(new Event("change", {bubbles: true}));
+      seen.orders[option.value] = files();
+    }
+    seen.shown = {};
+    for (const radio of all("[type=radio]", form)) {
+      radio.click();
+      seen.shown[radio.value] = files();
+    }
+    form.elements.show.value = "all";
+    seen.found = {};
+    for (const text of ["TALL", "no such file"]) {
+      form.elements.search.value = text;
+      form.elements.search.dispatchEvent(new Event("input", {bubbles: true}));
+      seen.found[text] = [files(), form.elements.count.value, document.getElementById("nothing").checkVisibility()];
+    }
+    form.elements.search.value = "";
+    form.elements.search.dispatchEvent(new Event("input", {bubbles: true}));
+    const first = card("true/0.png");
+    first.scrollIntoView();
+    const summary = all("summary.atom", first)[1];
+    summary.dispatchEvent(new PointerEvent("pointerover", {bubbles: true}));
+    seen.pointed = [summary.dataset.o, lit(first, ".object"), lit(first, ".key")];
+    document.getElementById("cards").dispatchEvent(new PointerEvent("pointerleave"));
+    seen.left = lit(first, ".object");
+    const box = all(".object", first)[0];
+    box.focus();
+    seen.focused = [box.dataset.o, lit(first, ".atom")];
+    const press = (key) => document.activeElement.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+    press("ArrowDown");
+    seen.next = document.activeElement === all(".object", first)[1];
+    all(".atom", first)[0].focus();
+    for (let i = 0; i < 4; i++) press("ArrowDown"); // past the four in(...), to a summary
+    press("ArrowDown"); // to the next summary: what is folded away is passed over
+    seen.passed = document.activeElement === all("summary.atom", first)[1];
+    document.activeElement.blur();
+    seen.blurred = all(".lit").length;
+  } catch (error) { seen.errors.push(String(error)); }
+  document.body.dataset.seen = JSON.stringify(seen);
+});
+"""
+
+
+class Site:
+    """A report of a few images, and what a browser of a given width sees of it."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self.maker = Maker(folder / "images")
+        self.rows = [self.maker.row(0, "true/0.png"), self.maker.row(1, "false/1.png"), self._tall(),
+                     self.maker.row(2, "true/2.png", label="false"), self.maker.failed("true/x.png", "empty", "true")]
+        with Report(folder / "report.html", self.maker.program, DIMENSIONS, 0.5, {"threshold": "0.5"}) as report:
+            for row in self.rows:
+                report.add(row)
+            report.close(self.maker.measures)
+        self.seen = cache(self._seen)
+
+    def _tall(self) -> Row:
+        """An image that is not square: what the overlay of a square one hides is seen here."""
+        path = self.maker.folder / "false" / "tall.png"
+        Image.new("RGB", (120, 360), "white").save(path)
+        objects = np.zeros((4, len(DIMENSIONS)), dtype=np.float32)
+        objects[0, :4] = 0.4, 0.5, 0.6, 0.8
+        objects[0, [4, 8, 10]] = 1
+        return self.maker.of(path, objects, "false")
+
+    def _seen(self, width: int) -> dict[str, Any]:
+        page = (self.folder / "report.html").read_text()
+        digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
+        page = page.replace('loading="lazy"', "")  # so that the load event waits for all of them
+        page = page.replace("script-src ", f"script-src 'sha256-{digest}' ").replace(
+            "<title>", f"<script>{PROBE}</script><title>", 1)
+        (self.folder / "probe.html").write_text(page)
+        assert BROWSER is not None
+        done = subprocess.run(
+            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+             f"--user-data-dir={self.folder / 'profile'}", f"--window-size={width},900",
+             "--dump-dom", (self.folder / "probe.html").as_uri()],
+            capture_output=True, text=True, timeout=120, check=False,
+        )
+        found = re.search(r'data-seen="([^"]*)"', done.stdout)
+        assert found, done.stderr[-2000:]
+        seen: dict[str, Any] = json.loads(unescape(found[1]))
+        return seen
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Site:
+    return Site(tmp_path_factory.mktemp("site"))
+
+
+@pytest.fixture(scope="module", params=[1300, 520])
+def seen(site: Site, request: pytest.FixtureRequest) -> dict[str, Any]:
+    return site.seen(request.param)
+
+
+def test_the_page_runs_without_a_complaint(seen: dict[str, Any]) -> None:
+    assert seen["errors"] == [] and seen["violations"] == []
+    assert seen["controls"] and seen["overflow"] <= 0
+
+
+def test_images_are_there(seen: dict[str, Any]) -> None:
+    assert sorted(seen["images"]) == [[80, 240], [240, 240], [240, 240], [240, 240]]
+
+
+def test_boxes_lie_on_the_objects(site: Site, seen: dict[str, Any]) -> None:
+    for row in site.rows[:4]:
+        assert row.objects is not None and row.picture is not None
+        expected = {str(n): row.picture.box(*map(float, v[:4])) for n, v in enumerate(row.objects, 1) if v.any()}
+        assert seen["boxes"][row.file].keys() == expected.keys()
+        for number, box in expected.items():  # the stroke adds a pixel on each side
+            assert seen["boxes"][row.file][number] == pytest.approx(box, abs=2.5 / 80)
+
+
+def test_reasons_are_there(seen: dict[str, Any]) -> None:
+    assert len(seen["reasons"]) == 4
+    assert sum("because obj" in text for text in seen["reasons"]) == 2
+    assert sum("missing" in text for text in seen["reasons"]) == 2
+
+
+def test_sorting(site: Site, seen: dict[str, Any]) -> None:
+    wrong, failed, names = "true/2.png", "true/x.png", sorted(row.file for row in site.rows)
+    assert seen["orders"]["written"] == [failed, wrong, "true/0.png", "false/1.png", "false/tall.png"]
+    assert seen["orders"]["file"] == names
+    scores = {row.file: row.scores for row in site.rows if row.scores}
+    for order, sign in (("high", -1), ("low", 1)):
+        *scored, last = seen["orders"][order]
+        assert last == failed
+        assert [sign * scores[name][0] for name in scored] == sorted(sign * s[0] for s in scores.values())
+    answers = {row.file: row.answer for row in site.rows}
+    assert [answers[name] for name in seen["orders"]["answer"]] == ["false", "false", "true", "true", None]
+    labels = {row.file: row.label for row in site.rows}
+    assert [labels[name] for name in seen["orders"]["label"]] == ["false", "false", "false", "true", "true"]
+
+
+def test_filtering_and_searching(site: Site, seen: dict[str, Any]) -> None:
+    assert {key: sorted(files) for key, files in seen["shown"].items()} == {
+        "all": sorted(row.file for row in site.rows), "wrong": ["true/2.png"], "error": ["true/x.png"]}
+    assert seen["found"] == {"TALL": [["false/tall.png"], "1 of 5", False], "no such file": [[], "0 of 5", True]}
+
+
+def test_highlighting(seen: dict[str, Any]) -> None:
+    numbers, boxes, keys = seen["pointed"]
+    assert sorted(boxes) == sorted(keys) == sorted(numbers.split()) and len(boxes) == 2
+    assert seen["left"] == [] and seen["blurred"] == 0
+    number, atoms = seen["focused"]
+    assert len(atoms) >= 3 and all(number in atom.split() for atom in atoms)
+
+
+def test_arrow_keys(seen: dict[str, Any]) -> None:
+    assert seen["next"] and seen["passed"]
