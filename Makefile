@@ -1,4 +1,4 @@
-# make demo   install into .venv and run the shipped programs on generated worlds
+# make demo   install into .venv, then answer for the figures in examples/figures, with reports
 # make test   install into .venv and run the whole test suite
 # make gpu-check   on a machine with CUDA: all value tests on the card, then its times
 # make bench, make fuzz, make lint, make clean
@@ -13,7 +13,7 @@ PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 # Dependencies are installed when the files that name them change, the package itself once (editable).
 $(VENV)/installed: pyproject.toml setup.py constraints.txt
 	$(PYTHON) -m venv $(VENV)
-	@echo "installing into $(VENV) (about a minute)"
+	@echo "installing into $(VENV) (about two minutes)"
 	$(PIP) setuptools
 	$(PIP) --no-build-isolation -e '.[test]'
 	@touch $@
@@ -23,9 +23,11 @@ $(VENV)/installed-extras: $(VENV)/installed
 	@touch $@
 
 demo: $(VENV)/installed
-	@$(BIN)/nsfrc compile twopairs --out build/twopairs.nsfrc
+	@$(BIN)/nsfrc compile twopairs --out build/demo/twopairs.nsfrc
 	@echo
-	@$(BIN)/python -m examples.demo
+	@$(BIN)/nsfrc infer --images examples/figures/twopairs --program build/demo/twopairs.nsfrc
+	@echo
+	@$(BIN)/python -m examples.demo build/demo
 
 # Kernels are tested in Triton's interpreter, which needs a process of its own, and the rest beside it; two files
 # that mostly wait for children go with the former, so that both take about as long.
@@ -43,6 +45,8 @@ gpu-check: $(VENV)/installed-extras
 	$(BIN)/python -m benchmarks.gpu_check
 
 bench: $(VENV)/installed-extras
+	$(BIN)/python -m benchmarks.accuracy
+	$(BIN)/python -m benchmarks.end_to_end
 	$(BIN)/python -m benchmarks.reasoning
 	$(BIN)/python -m benchmarks.roofline
 
