@@ -159,7 +159,7 @@ def explain(program: Program, V_T: np.ndarray, target: str, V0: np.ndarray | Non
 
     Of all clauses and substitutions the one with the greatest product of its body is taken, then one for each
     derived atom of that body, and so on. Where a target does not hold, it is the one that comes nearest.
-    V0 [G]: where given, neural atoms are shown with what perception said and facts with 1, which reasoning blurs a little.
+    V0 [G]: where given, neural atoms and facts are shown as they started, which reasoning blurs a little.
     """
     index = program.index(target)
     if program not in _explainers:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import click
 
 from nsfrc import __version__
+from nsfrc.cli.lazy import LazyGroup
 
 # command -> (module, what `nsfrc --help` says of it)
 COMMANDS = {
@@ -21,35 +21,9 @@ COMMANDS = {
 }
 
 
-class LazyGroup(click.Group):
-    """A group that knows its commands by name and imports the one that is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in COMMANDS:
-            return None
-        command = importlib.import_module(COMMANDS[name][0]).command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, text) for name, (_, text) in COMMANDS.items()])
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            from nsfrc.errors import did_you_mean
-
-            ctx.fail(f"no such command {args[0]!r}: {did_you_mean(args[0], COMMANDS) or 'see nsfrc --help'}")
-        return super().resolve_command(ctx, args)
-
-
 @click.group(
     cls=LazyGroup,
+    elsewhere=COMMANDS,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Example: nsfrc compile twopairs.pl",
 )
@@ -63,7 +37,7 @@ def main() -> None:
     from nsfrc.errors import CompileError, NsfrcError
 
     try:
-        code = cli.main(standalone_mode=False)
+        code = cli.main(prog_name="nsfrc", standalone_mode=False)
     except CompileError as error:  # its lines say themselves what is an error and what a warning
         click.echo(str(error), err=True)
         code = 1

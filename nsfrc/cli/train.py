@@ -2,102 +2,18 @@
 
 from __future__ import annotations
 
-import importlib
-import shlex
-import sys
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
-from pathlib import Path
-from typing import Any
-
 import click
 
-# command -> (module, what `nsfrc train --help` says of it)
-ELSEWHERE = {"concept": ("nsfrc.cli.train_concept", "Learn what a concept such as closeby means.")}
-MODELS = ("yolo",)
+from nsfrc.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "perception": ("nsfrc.cli.train_perception", "Train a perception model from scratch on generated figures."),
+    "concept": ("nsfrc.cli.train_concept", "Learn what a concept such as closeby means."),
+}
 
 
-class TrainGroup(click.Group):
-    """A group that imports what is in another file when it is called."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return [*super().list_commands(ctx), *ELSEWHERE]
-
-    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
-        if name not in ELSEWHERE:
-            return super().get_command(ctx, name)
-        found = importlib.import_module(ELSEWHERE[name][0]).command
-        assert isinstance(found, click.Command)
-        return found
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        own = [(name, command.get_short_help_str(100)) for name, command in self.commands.items()]
-        with formatter.section("Commands"):
-            formatter.write_dl([*own, *((name, text) for name, (_, text) in ELSEWHERE.items())])
-
-
-@click.group("train", cls=TrainGroup, epilog="Example: nsfrc train perception --out yolo.safetensors")
+@click.group(
+    "train", cls=LazyGroup, elsewhere=COMMANDS, epilog="Example: nsfrc train perception --out yolo.safetensors"
+)
 def command() -> None:
     """Train what is learnt: perception, and concepts such as closeby."""
-
-
-@command.command(
-    "perception",
-    epilog="""\b
-Examples:
-  nsfrc train perception --out yolo.safetensors                about an hour and a half on one core
-  nsfrc train perception --out yolo.safetensors --resume       go on after Ctrl-C or a crash
-  nsfrc train perception --out s.safetensors --variant s       a larger network
-  nsfrc train perception --out q.safetensors --figures 1000 --epochs 8 --size 128    quicker and worse
-  nsfrc infer --images DIR --weights yolo.safetensors          use what was trained
-""",
-)
-@click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True,
-              help="File to write the weights to (safetensors, fp16); FILE.checkpoint is the state until then.")
-@click.option("--model", type=click.Choice(MODELS), default="yolo", show_default=True)
-@click.option("--variant", type=click.Choice(["n", "s"]), default="n", show_default=True, help="Size of YOLOv5.")
-@click.option("--figures", type=click.IntRange(min=1), default=8000, show_default=True,
-              help="Figures of no pattern to draw and train on.")
-@click.option("--epochs", type=click.IntRange(min=1), default=20, show_default=True)
-@click.option("--size", type=click.IntRange(min=32), default=160, show_default=True,
-              help="Side of the images in pixels, a multiple of 32.")
-@click.option("--batch-size", type=click.IntRange(min=1), default=16, show_default=True)
-@click.option("--lr", type=click.FloatRange(min=0, min_open=True), default=2e-3, show_default=True,
-              help="Highest learning rate.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True)
-@click.option("--threads", type=click.IntRange(min=1), default=1, show_default=True)
-@click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:N.")
-@click.option("--resume", is_flag=True, help="Go on from FILE.checkpoint; the other options must be the same.")
-def perception(out: Path, model: str, threads: int, device: str, resume: bool, **options: Any) -> None:
-    """Train a perception model from scratch on generated figures."""
-    import torch
-
-    from nsfrc.perception import usable_device
-    from nsfrc.training.detector import Options, checkpoint_of, train
-
-    torch.set_num_threads(threads)
-    wanted = Options(**options)
-    try:
-        trained = train(
-            wanted, out, device=usable_device(device), resume=resume, made_by=_command(out, model, options),
-            log=lambda line: click.echo(line, err=True), bar=_bar,
-        )
-    except KeyboardInterrupt:
-        if checkpoint_of(out).exists():
-            click.echo(f"\nthe last whole epoch is in {checkpoint_of(out)}: go on with "
-                       f"{_command(out, model, options)} --resume", err=True)
-        raise
-    click.echo(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB), {trained.identity}")
-
-
-def _command(out: Path, model: str, options: dict[str, Any]) -> str:
-    """The command that does it again, with every option that matters."""
-    flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
-    return f"nsfrc train perception --model {model} {flags} --out {shlex.quote(str(out))}"
-
-
-def _bar(items: Iterable[Any], label: str, length: int) -> AbstractContextManager[Iterable[Any]]:
-    """A progress bar where somebody looks on."""
-    if not sys.stderr.isatty():
-        return nullcontext(items)
-    return click.progressbar(items, length=length, label=label, file=sys.stderr)

@@ -47,7 +47,7 @@ class Options:
     data: str = "kandinsky"
     variant: str = "n"
     figures: int = 8000
-    epochs: int = 20
+    epochs: int = 18
     size: int = 160
     batch_size: int = 16
     lr: float = 2e-3

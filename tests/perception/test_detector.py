@@ -14,7 +14,7 @@ import pytest
 import torch
 from click.testing import CliRunner
 
-from nsfrc.cli.train import command
+from nsfrc.cli import cli
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights
 from nsfrc.perception.attributes import Attributes
@@ -209,7 +209,7 @@ def test_calibration_of_what_needs_none() -> None:
 
 def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     out = tmp_path / "w.safetensors"
-    arguments = f"perception --figures 4 --epochs 2 --size 64 --batch-size 4 --out {out}".split()
+    arguments = f"train perception --figures 4 --epochs 2 --size 64 --batch-size 4 --out {out}".split()
     threads = torch.get_num_threads()
     epoch, done = Run.one_epoch, []
 
@@ -220,11 +220,11 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         return epoch(self, *rest)
 
     monkeypatch.setattr(Run, "one_epoch", interrupted)
-    stopped = CliRunner().invoke(command, arguments)
+    stopped = CliRunner().invoke(cli, arguments)
     assert stopped.exit_code != 0 and "epoch 1/2" in stopped.output
     assert f"--out {out} --resume" in stopped.output and "--batch-size 4" in stopped.output
     monkeypatch.setattr(Run, "one_epoch", epoch)
-    finished = CliRunner().invoke(command, [*arguments, "--resume"])
+    finished = CliRunner().invoke(cli, [*arguments, "--resume"])
     torch.set_num_threads(threads)
     assert finished.exit_code == 0, finished.output
     assert "going on after epoch 1 of 2" in finished.output and f"written to {out}" in finished.output
@@ -232,6 +232,6 @@ def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_help_has_examples() -> None:
-    text = CliRunner().invoke(command, ["perception", "--help"]).output
+    text = CliRunner().invoke(cli, ["train", "perception", "--help"]).output
     assert "Examples:" in text and "--resume" in text
-    assert "concept" in CliRunner().invoke(command, ["--help"]).output
+    assert "concept" in CliRunner().invoke(cli, ["train", "--help"]).output

@@ -1,0 +1,43 @@
+"""Groups of commands that are imported when they are called, so that `nsfrc --help` answers at once."""
+
+from __future__ import annotations
+
+import importlib
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group that knows its commands by name.
+
+    elsewhere: command → (module whose `command` it is, what the group's help says of it).
+    """
+
+    def __init__(self, *args: Any, elsewhere: dict[str, tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.elsewhere = elsewhere
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.elsewhere)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in self.elsewhere:
+            return None
+        command = importlib.import_module(self.elsewhere[name][0]).command
+        assert isinstance(command, click.Command)
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, text) for name, (_, text) in self.elsewhere.items()])
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        if args and args[0] not in self.elsewhere and not args[0].startswith("-"):
+            from nsfrc.errors import did_you_mean
+
+            hint = did_you_mean(args[0], self.elsewhere) or f"see {ctx.command_path} --help"
+            ctx.fail(f"no such command {args[0]!r}: {hint}")
+        return super().resolve_command(ctx, args)
