@@ -25,8 +25,12 @@ OUT = Path(calibration.__file__).parent / calibration.FILE
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--figures", type=int, default=1000, help="of each pattern")
-    parser.add_argument("--weights", type=Path, help="another detector than the one that ships")
+    parser.add_argument("--weights", type=Path, help="another detector than the one that ships; needs --out")
+    parser.add_argument("--out", type=Path, help="instead of the file that ships")
     options = parser.parse_args()
+    if options.weights is not None and options.out is None:
+        parser.error("--weights needs --out: the file that ships is for the detector that ships")
+    out = options.out or OUT
     torch.set_num_threads(1)
     chosen = {}
     for pattern in PATTERNS:
@@ -40,8 +44,8 @@ def main() -> None:
         yes, no = found.scores[found.labels], found.scores[~found.labels]
         print(f"{pattern:<14} threshold {threshold:.4f}  accuracy {accuracy:.2%}  "
               f"true from {yes.min():.4f}, false up to {no.max():.4f}")
-    write_whole(OUT, (json.dumps({pipe.perception.identity: chosen}, indent=1) + "\n").encode())
-    print(f"written to {OUT}")
+    write_whole(out, (json.dumps({pipe.perception.identity: chosen}, indent=1) + "\n").encode())
+    print(f"written to {out}")
 
 
 if __name__ == "__main__":

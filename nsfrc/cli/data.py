@@ -28,8 +28,9 @@ Examples:
 )
 @click.argument("pattern")
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="Folder for the figures.")
-@click.option("--count", "-n", default=100, show_default=True, type=click.IntRange(min=1), help="How many figures.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(min=0), help="Same seed, same bytes.")
+@click.option("--count", "-n", default=100, show_default=True, type=click.IntRange(1, 1_000_000),
+              help="How many figures.")
+@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63), help="Same seed, same bytes.")
 @click.option("--json", "as_json", is_flag=True, help="Say what was written as JSON.")
 def kandinsky(pattern: str, out: Path, count: int, seed: int, as_json: bool) -> None:
     """Make Kandinsky figures of PATTERN.

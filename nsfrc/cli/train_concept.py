@@ -20,9 +20,10 @@ Examples:
 """,
 )
 @click.argument("name", type=click.Choice(NAMES))
-@click.option("--examples", type=click.IntRange(min=10), default=5000, show_default=True,
+@click.option("--examples", type=click.IntRange(10, 10_000_000), default=5000, show_default=True,
               help="How many examples to make, half of them positive; a fifth is held out.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Same seed, same parameters.")
+@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
+              help="Same seed, same parameters.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path), default=Path("concepts.json"),
               show_default=True, help="File to write; other concepts that it holds stay.")
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON object.")

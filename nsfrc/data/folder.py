@@ -33,7 +33,7 @@ def write(pattern: str, out: Path, count: int, seed: int) -> Generator[Path, Non
 
     What is done stays when the caller stops: objects.json then tells of those figures.
     """
-    _refuse_foreign(out, pattern, seed)
+    earlier = _earlier(out, pattern, seed)
     entries: list[dict[str, Any]] = []
     try:
         for start in range(0, count, BATCH):
@@ -48,7 +48,7 @@ def write(pattern: str, out: Path, count: int, seed: int) -> Generator[Path, Non
     finally:
         if entries:
             head = {"pattern": pattern, "seed": seed, "nsfrc": __version__}
-            write_whole(out / TRUTH, _lines(head, entries).encode())
+            write_whole(out / TRUTH, _lines(head, entries + earlier[len(entries) :]).encode())
 
 
 def png(pixels: np.ndarray) -> bytes:
@@ -87,21 +87,22 @@ def _lines(head: dict[str, Any], entries: list[dict[str, Any]]) -> str:
     return f'{json.dumps(head)[:-1]}, "figures": [\n{figures}\n]}}\n'
 
 
-def _refuse_foreign(out: Path, pattern: str, seed: int) -> None:
-    """Figures of two kinds must not mix in one folder."""
+def _earlier(out: Path, pattern: str, seed: int) -> list[dict[str, Any]]:
+    """What the folder holds already of the same figures; figures of two kinds must not mix in one."""
     try:
         if not out.exists() or not any(out.iterdir()):
-            return
+            return []
     except NotADirectoryError:
         raise NsfrcError(f"{out} is a file: name a folder for the figures") from None
     except OSError as error:
         raise NsfrcError(f"cannot read {out}: {error.strerror}") from None
     try:
         head = json.loads((out / TRUTH).read_text(encoding="utf-8"))
-        same = (head["pattern"], head["seed"]) == (pattern, seed)
+        same, figures = (head["pattern"], head["seed"]) == (pattern, seed), list(head["figures"])
     except (OSError, ValueError, LookupError, TypeError):
         raise NsfrcError(f"{out} holds other files: name an empty or new folder for the figures") from None
     if not same:
         raise NsfrcError(
             f"{out} holds figures of {head['pattern']} with seed {head['seed']}: name another folder for these"
         )
+    return figures

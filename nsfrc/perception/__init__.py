@@ -90,7 +90,7 @@ def _import(name: str, address: str) -> Any:
         found = importlib.import_module(module)
     except NsfrcError:
         raise
-    except Exception as error:  # whatever a user's module raises while it is imported
+    except (Exception, SystemExit) as error:  # whatever a user's module raises while it is imported
         raise NsfrcError(f"perception {name!r}: cannot import {module}: {type(error).__name__}: {error}") from error
     if not hasattr(found, attribute):
         classes = [k for k, v in vars(found).items() if isinstance(v, type) and issubclass(v, torch.nn.Module)]

@@ -1,7 +1,7 @@
 """`nsfrc train perception`: YOLOv5 from scratch on figures of no pattern, resumable after every epoch.
 
-The loss and the network are those of the ultralytics package; the loop is here, so that a run is decided by its
-options alone and a run that was interrupted ends in the same weights as one that was not.
+The loss and the network are those of the ultralytics package; the loop is here, so that a run on one machine is decided
+by its options and the number of threads, and one that was interrupted ends in the same weights as one that was not.
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 
+from nsfrc.errors import NsfrcError
 from nsfrc.perception.attributes import KANDINSKY, Attributes
 
 SHIFT = 4  # pixels
@@ -61,7 +62,13 @@ class Examples:
 
 def collect(source: Source, seed: int, numbers: Iterable[int], size: int, count: int) -> Examples:
     """Make `count` examples and keep them: size × size × 3 bytes each."""
-    pixels = torch.empty(count, size, size, 3, dtype=torch.uint8)
+    try:
+        pixels = torch.empty(count, size, size, 3, dtype=torch.uint8)
+    except RuntimeError:
+        needed = count * size * size * 3 / 1e9
+        raise NsfrcError(
+            f"{count:,} figures of {size} px need {needed:.1f} GB of memory: use fewer, or a smaller size"
+        ) from None
     made = []
     for place, number in enumerate(numbers):
         example = source.example(seed, number, size)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -15,6 +14,7 @@ from nsfrc.errors import NsfrcError
 
 SHIPPED = Path(__file__).with_name("concepts.json")
 MADE_BY = "made_by"
+LARGEST = 3.4e38  # of float32
 
 Entries = dict[str, dict[str, Any]]
 
@@ -37,7 +37,7 @@ def read(path: Path) -> Entries:
         raise NsfrcError(f"there is no file {path}: make one with nsfrc train concept closeby --out {path}") from None
     except OSError as error:
         raise NsfrcError(f"cannot read {path}: {error.strerror}") from None
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or a number of thousands of digits
         raise NsfrcError(f"{path} is no file of concepts: it is not JSON ({error})") from None
     example = '{"closeby": {"w": -90, "b": 15}}'
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
@@ -52,7 +52,7 @@ def read(path: Path) -> Entries:
 def _numbers(value: object) -> bool:
     if isinstance(value, list):
         return bool(value) and all(_numbers(item) for item in value)
-    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) < LARGEST
 
 
 def add(path: Path, entries: Entries) -> None:

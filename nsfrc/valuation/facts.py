@@ -10,7 +10,7 @@ import numpy as np
 import torch
 
 from nsfrc import ir
-from nsfrc.errors import NsfrcError
+from nsfrc.errors import NsfrcError, did_you_mean
 from nsfrc.valuation import concepts, predicates  # noqa: F401 (the latter registers what comes with nsfrc)
 from nsfrc.valuation.arguments import Argument, Attributes, Input, Objects, Scene
 from nsfrc.valuation.registry import Registered, find, names
@@ -60,8 +60,15 @@ class FactsConverter(torch.nn.Module):
 
     def _load(self, path: Path) -> None:
         entries = concepts.read(path)
-        for valuation in self._valuations():
-            name = valuation.registered.name
+        used = [valuation.registered.name for valuation in self._valuations()]
+        for name in entries:
+            # Others that nobody has registered may be for a plug-in that this program does without.
+            if name not in names() and (hint := did_you_mean(name, used)) is not None:
+                raise NsfrcError(f"{path}: there is no neural predicate {name}: {hint}")
+        if not any(name in used for name in entries):
+            others = ", ".join(entries) or "nothing"
+            raise NsfrcError(f"{path} has parameters of {others}; the neural predicates here are {', '.join(used)}")
+        for name, valuation in zip(used, self._valuations(), strict=True):
             concepts.set_parameters(valuation.function, entries.get(name, {}), f"{path}: {name}")
 
     def _try_out(self) -> None:
@@ -201,7 +208,7 @@ class Valuation(torch.nn.Module):
 
 def _key(predicate: ir.Predicate) -> str:
     """A module's name may not have a dot in it."""
-    return str(predicate).replace(".", "_")
+    return str(predicate).replace(".", "%2E")
 
 
 def _functions(program: str, neural: list[ir.Predicate]) -> dict[str, Registered]:

@@ -45,6 +45,8 @@ def _module(name: str) -> ModuleType:
         found = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         found = None
+    except (Exception, SystemExit) as error:  # from the package that the module is in
+        raise NsfrcError(_reason(error, name, name)) from error
     if found is None:
         raise NsfrcError(f"there is no plug-in {name}: it is a Python file (FILE.py), or the name of a module")
     try:

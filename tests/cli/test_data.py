@@ -59,6 +59,11 @@ def test_stopping_keeps_what_is_done(tmp_path: Path) -> None:
     figures.close()
     assert len(json.loads((tmp_path / "a/objects.json").read_text())["figures"]) == 3
     assert "10 figures" in run("twopairs", "--out", tmp_path / "a", "--count", 10)
+    run("twopairs", "--out", tmp_path / "a", "--count", 4)
+    told = json.loads((tmp_path / "a/objects.json").read_text())["figures"]
+    assert sorted(entry["file"] for entry in told) == sorted(
+        p.relative_to(tmp_path / "a").as_posix() for p in (tmp_path / "a").rglob("*.png")
+    )
 
 
 @pytest.mark.parametrize(("pattern", "message"), [

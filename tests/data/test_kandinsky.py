@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from nsfrc.data import agreement, placing, rules
-from nsfrc.data.figures import Shape, distance, gap
+from nsfrc.data.figures import COLORS, SHAPES, Shape, distance, gap
 from nsfrc.data.kandinsky import FREE, NAMES, PATTERNS, figure
 from nsfrc.data.patterns import PATTERNS as MAKERS
 
@@ -68,6 +71,37 @@ def test_near_misses_differ_in_one_thing(pattern: str) -> None:
         for change in maker.misses:
             changed = next(c for _ in range(500) if (c := change(start, rng)) is not None)
             assert differences(start, changed) == 1
+
+
+def one_change_away(shapes: tuple[Shape, ...], rule: Callable[[Sequence[Shape]], bool]) -> bool:
+    """Whether another colour or shape of one object makes the rule hold."""
+    others = ((i, replace(s, **{part: value})) for i, s in enumerate(shapes)
+              for part, values in (("color", COLORS), ("shape", SHAPES)) for value in values)
+    return any(rule((*shapes[:i], changed, *shapes[i + 1 :])) for i, changed in others)
+
+
+def negatives(pattern: str, count: int = 300) -> list[tuple[Shape, ...]]:
+    return [figure(pattern, 8, 2 * i + 1).figure.shapes for i in range(count)]
+
+
+@pytest.mark.parametrize("pattern", ["twopairs", "threepairs", "nine_circles"])
+def test_most_negatives_are_near_misses(pattern: str) -> None:
+    near = [one_change_away(shapes, rules.RULES[pattern]) for shapes in negatives(pattern)]
+    assert np.mean(near) > 0.75  # without near misses about a half
+
+
+def test_no_single_thing_tells_the_label() -> None:
+    """Negatives fail for every reason there is, each of them often."""
+    on_line = [rules.astray(shapes) <= rules.ONLINE for shapes in negatives("online_pair")]
+    assert 0.35 < np.mean(on_line) < 0.6
+    with_pair = [len({(s.shape, s.color) for s in shapes}) < 5 for shapes in negatives("online_pair")]
+    assert 0.2 < np.mean(with_pair) < 0.6
+    for pattern in ("twopairs", "threepairs"):
+        paired = [all(n % 2 == 0 for n in Counter(s.shape for s in shapes).values()) for shapes in negatives(pattern)]
+        assert 0.3 < np.mean(paired) < 0.6
+    close = [rules.closeby(shapes) for shapes in negatives("red_triangle")]
+    red = [any((s.shape, s.color) == ("triangle", "red") for s in shapes) for shapes in negatives("red_triangle")]
+    assert 0.4 < np.mean(close) < 0.9 and 0.3 < np.mean(red) < 0.9
 
 
 def test_a_figure_does_not_depend_on_the_others() -> None:

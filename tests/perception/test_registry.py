@@ -140,3 +140,10 @@ def test_entry_points_of_other_packages(own: str, monkeypatch: pytest.MonkeyPatc
 def test_a_device_that_is_not_there(device: str) -> None:
     with pytest.raises(NsfrcError, match=r"cannot be used here.*--device cpu"):
         perception.usable_device(device)
+
+
+def test_a_module_that_ends_the_process_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "leaving.py").write_text("raise SystemExit(0)\n")
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(NsfrcError, match="cannot import leaving: SystemExit"):
+        perception.create("leaving:Net", 2)

@@ -109,6 +109,12 @@ def test_a_file_of_ones_own_goes_before_the_shipped_one(tmp_path: Path) -> None:
     ('{"closeby": {"w": [[1, 2], [3]]}}', "closeby: w is a list of lists of unequal length"),
     ('{"closeby": {"v": 1}}', "closeby has no parameter v; it has w, b"),
     ('{"in": {"v": 1}}', "in has no parameter v; it has none"),
+    ('{"closebuy": {"w": 1}}', r"there is no neural predicate closebuy: did you mean closeby\?"),
+    ('{"online": {"w": 1}}', "has parameters of online; the neural predicates here are closeby, "),
+    ("{}", "has parameters of nothing"),
+    ('{"closeby": {"w": 1e39}}', "w of closeby must be a finite number"),
+    ('{"closeby": {"w": ' + "9" * 400 + "}}", "w of closeby must be a finite number"),
+    ('{"closeby": {"w": ' + "9" * 5000 + "}}", "it is not JSON"),
 ])
 def test_bad_files(text: str, message: str, tmp_path: Path) -> None:
     path = tmp_path / "bad.json"

@@ -177,3 +177,12 @@ def test_plugins_that_fail_are_one_line_with_the_place(text: str, message: str, 
 def test_plugins_that_are_not_there(text: str) -> None:
     with pytest.raises(NsfrcError, match="there is no plug-in"):
         load_plugin(text)
+
+
+def test_a_package_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "failing_package").mkdir()
+    (tmp_path / "failing_package/__init__.py").write_text("1 / 0\n")
+    with pytest.raises(NsfrcError, match="failing_package.predicates failed: ZeroDivisionError"):
+        load_plugin("failing_package.predicates")
