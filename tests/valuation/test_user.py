@@ -184,5 +184,5 @@ def test_a_package_that_fails_is_one_line(tmp_path: Path, monkeypatch: pytest.Mo
     monkeypatch.chdir(tmp_path)
     (tmp_path / "failing_package").mkdir()
     (tmp_path / "failing_package/__init__.py").write_text("1 / 0\n")
-    with pytest.raises(NsfrcError, match="failing_package.predicates failed: ZeroDivisionError"):
+    with pytest.raises(NsfrcError, match=r"failing_package\.predicates failed: ZeroDivisionError"):
         load_plugin("failing_package.predicates")
