@@ -57,7 +57,9 @@ class Explainer:
         self._rows: dict[int, _Rows | None] = {}
         self._objects: dict[int, tuple[str, ...]] = {}
 
-    def __call__(self, V_T: np.ndarray, target: int, V0: np.ndarray | None = None) -> Reason:
+    def __call__(
+        self, V_T: np.ndarray, target: int, V0: np.ndarray | None = None, steps: int | None = None
+    ) -> Reason:
         """The reason of one ground atom in a valuation V_T [G]; see `explain`."""
         if V_T.shape != (self.ground.G,):
             raise NsfrcError(
@@ -66,7 +68,7 @@ class Explainer:
             )
         values = np.append(np.maximum(V_T, LEAST).astype(np.float64), 1.0)
         shown = V_T if V0 is None else np.where(self.ground.neural | (self.ground.initial == 1), V0, V_T)
-        return _Walk(self, shown, values).reason(target, ())
+        return _Walk(self, shown, values, self.steps if steps is None else steps).reason(target, ())
 
     @cached_property
     def _pairs_of(self) -> dict[int, list[int]]:
@@ -120,10 +122,13 @@ class Explainer:
 
 
 class _Walk:
-    """One explanation on its way down. shown [G]: values to show; values [G + 1]: to compare, and a constant 1."""
+    """One explanation on its way down.
 
-    def __init__(self, explainer: Explainer, shown: np.ndarray, values: np.ndarray) -> None:
-        self.explainer, self.shown, self.values = explainer, shown, values
+    shown [G]: values to show; values [G + 1]: to compare, and a constant 1; steps: how many were taken.
+    """
+
+    def __init__(self, explainer: Explainer, shown: np.ndarray, values: np.ndarray, steps: int) -> None:
+        self.explainer, self.shown, self.values, self.steps = explainer, shown, values, steps
         self.left = MAX_NODES
 
     def reason(self, atom: int, path: tuple[int, ...]) -> Reason:
@@ -132,7 +137,7 @@ class _Walk:
         name, value, objects = self.explainer.atoms[atom], float(self.shown[atom]), self.explainer.objects(atom)
         rows = self.explainer.rows(atom)
         # Nothing is derived through more steps than were taken.
-        best = None if rows is None or len(path) >= self.explainer.steps or self.left < 0 else self._best(rows, path)
+        best = None if rows is None or len(path) >= self.steps or self.left < 0 else self._best(rows, path)
         if rows is None or best is None:
             return Reason(name, value, objects=objects)
         G = self.explainer.ground.G
@@ -154,8 +159,10 @@ class _Walk:
 _explainers: WeakKeyDictionary[Program, Explainer] = WeakKeyDictionary()
 
 
-def explain(program: Program, V_T: np.ndarray, target: str, V0: np.ndarray | None = None) -> Reason:
-    """Why `target` has its value in the valuation V_T [G] that `program` gave.
+def explain(
+    program: Program, V_T: np.ndarray, target: str, V0: np.ndarray | None = None, steps: int | None = None
+) -> Reason:
+    """Why `target` has its value in the valuation V_T [G] that `program` gave after `steps`, by default its own.
 
     Of all clauses and substitutions the one with the greatest product of its body is taken, then one for each
     derived atom of that body, and so on. Where a target does not hold, it is the one that comes nearest.
@@ -164,7 +171,7 @@ def explain(program: Program, V_T: np.ndarray, target: str, V0: np.ndarray | Non
     index = program.index(target)
     if program not in _explainers:
         _explainers[program] = Explainer(program)
-    return _explainers[program](np.asarray(V_T), index, None if V0 is None else np.asarray(V0))
+    return _explainers[program](np.asarray(V_T), index, None if V0 is None else np.asarray(V0), steps)
 
 
 def objects_of(reason: Reason) -> list[str]:

@@ -58,9 +58,11 @@ class Pipeline(torch.nn.Module):
         objects = self.perception(images)
         V0 = self.facts(objects)
         # The scores come from the same run either way, so that they never depend on what else is asked for.
-        return Prediction(objects, V0, self.reasoner(V0), self._all_atoms(V0) if everything else None)
+        return Prediction(objects, V0, self.reasoner(V0), self.all_atoms(V0) if everything else None)
 
-    def _all_atoms(self, V0: torch.Tensor) -> torch.Tensor:
+    @torch.no_grad()
+    def all_atoms(self, V0: torch.Tensor) -> torch.Tensor:
+        """V0 → the value of every ground atom after the same steps, [B, G]."""
         if not self._everything:
             self._everything.append(_reasoner(self.program, self.reasoner.run.steps, self.reasoner.run.gamma, "all"))
         return self._everything[0].to(V0.device)(V0)
@@ -102,11 +104,20 @@ def pipeline(
 
 
 def object_count(program: Program) -> int:
-    """How many objects perception must find: those of the largest object type."""
-    sizes = [len(t.constants) for t in program.ground.herbrand.types if t.role == ir.OBJECT]
-    if not sizes:
+    """How many objects perception must find: those of the one object type that predicates speak of."""
+    herbrand = program.ground.herbrand
+    types = [t for t in herbrand.types if t.role == ir.OBJECT]
+    if not types:
         raise NsfrcError(f"{program.name} has no objects, so images say nothing to it: add :- type(object, slots(4)).")
-    return max(sizes)
+    spoken_of = {name for predicate in herbrand.predicates for name in predicate.types}
+    names = [ir.quoted(t.name) for t in types if t.name in spoken_of]
+    if len(names) > 1:
+        # Constant i of every type would be row i of what perception sees: an object would be beside itself.
+        raise NsfrcError(
+            f"{program.name} has {len(names)} object types, {', '.join(names[:-1])} and {names[-1]}; perception gives "
+            f"one list of objects: use one type, and a neural predicate to tell its kinds apart"
+        )
+    return max(len(t.constants) for t in types if t.name in spoken_of or not names)
 
 
 def _reasoner(program: Program, steps: int | None, gamma: float | None, outputs: str) -> Reasoner:

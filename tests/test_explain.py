@@ -127,6 +127,18 @@ def test_the_best_substitution_is_found_in_soft_worlds(name: str) -> None:
                 assert program.clauses[part.clause].startswith(part.atom.split("(")[0] + "(")
 
 
+def test_no_deeper_than_the_steps_that_were_taken() -> None:
+    program = compiled("twopairs")
+    V_T = reasoned(program, two_pairs())
+    deep = explain(program, V_T, "kp(img)")
+    assert any(part.body for part in deep.body)
+    once = explain(program, V_T, "kp(img)", steps=1)
+    assert [part.atom for part in once.body] == [part.atom for part in deep.body]
+    assert not any(part.body for part in once.body)
+    assert explain(program, V_T, "kp(img)", steps=0) == Reason("kp(img)", deep.value)
+    assert explain(program, V_T, "kp(img)", steps=program.steps) == deep
+
+
 def test_recursion_does_not_go_round(tmp_path: Path) -> None:
     program = nsfrc.compile(write(tmp_path, """
         :- target(path(obj1, obj3)).

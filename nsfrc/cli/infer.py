@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import sys
 from collections.abc import Iterator, Sequence
@@ -13,25 +14,32 @@ from typing import TYPE_CHECKING
 
 import click
 
+from nsfrc.check.declare import MAX_STEPS
 from nsfrc.cli.infer_view import ALL, NAMED, JsonView, Progress, TableView, View, failures
 from nsfrc.errors import NsfrcError
 
 if TYPE_CHECKING:
-    from nsfrc.inference.folders import Item
+    from nsfrc.inference.folders import Item, Listing
     from nsfrc.inference.report import Report
     from nsfrc.inference.results import Row, Writer
     from nsfrc.inference.session import Session
     from nsfrc.inference.stream import Asked
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
+MAX_BATCH, MAX_THREADS = 100_000, 1024
+
+
+def _number(_: click.Context, __: click.Parameter, value: float | None) -> float | None:
+    if value is not None and math.isnan(value):  # which every range lets pass
+        raise click.BadParameter("nan is no number from 0 to 1.")
+    return value
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Where results go: `total` images, some of them perhaps done by an earlier run."""
+    """Where results go; some of the images may have been done by an earlier run."""
 
-    images: Path
-    total: int
+    images: Listing
     out: Path | None
     resume: bool
     report: Path | None
@@ -56,19 +64,20 @@ are taken as labels, and accuracy, confusion matrix and calibration are shown.
 """,
 )
 @click.option("--images", type=click.Path(exists=True, path_type=Path), required=True, metavar="DIR",
-              help="A folder of images, with all folders in it, or one image.")
+              help="A folder of images (.png, .jpg, .tif and so on), with all folders in it, or one image.")
 @click.option("--program", help="A .nsfrc or .pl file or a shipped name. [the only one here, or else in DIR]")
 @click.option("--perception", metavar="NAME", help="A registered name or module:Class. [from the program, or yolo]")
 @click.option("--weights", type=FILE, help="Weights of the perception, a safetensors file. [those that ship]")
 @click.option("--concepts", type=FILE, help="Parameters from `nsfrc train concept`. [those that ship]")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py",
               help="Python file or module with neural predicates or a perception; repeatable.")
-@click.option("--threshold", type=click.FloatRange(0, 1),
+@click.option("--threshold", type=click.FloatRange(0, 1), callback=_number,
               help="Score from which on the answer is true. [from the program, the calibration, or 0.5]")
-@click.option("--steps", type=click.IntRange(min=0), help="Steps of reasoning. [from the program]")
-@click.option("--batch-size", type=click.IntRange(min=1), default=16, show_default=True, help="Images at once.")
+@click.option("--steps", type=click.IntRange(0, MAX_STEPS), help="Steps of reasoning. [from the program]")
+@click.option("--batch-size", type=click.IntRange(1, MAX_BATCH), default=16, show_default=True,
+              help="Images at once. yolo on a CPU always takes 32, so that no digit of a result depends on it.")
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
-@click.option("--threads", type=click.IntRange(min=1),
+@click.option("--threads", type=click.IntRange(1, MAX_THREADS),
               help="CPU threads, about half of them to read images ahead. [2, or 1 on one core]")
 @click.option("--out", type=click.Path(path_type=Path), help="Write all rows here, as .csv or .jsonl.")
 @click.option("--resume", is_flag=True, help="Go on with what an interrupted run has written beside --out.")
@@ -83,27 +92,39 @@ def command(
 ) -> None:
     """Answer a program's question for every image in a folder.
 
-    Files that are no images are rows with an error; the others go on, and the exit code is 1 at the end.
+    An image that cannot be read is a row with an error; the others go on, and the exit code is 1 at the end. Files
+    that are no images by their names are left out.
     """
     from nsfrc.inference.folders import folder
+    from nsfrc.inference.images import quietly
 
     if resume and out is None:
         raise NsfrcError("--resume goes on with the file of --out: name that too")
     if resume and report is not None:
         raise NsfrcError("--report needs every image again: leave out --resume, or --report")
-    total = sum(1 for _ in folder(images))
-    if not total:
-        raise NsfrcError(f"there are no images in {images} (.png, .jpg, .gif, .bmp, .tif, .webp and others)")
+    listing = folder(images)
+    if not len(listing):
+        others = f"; {text}" if (text := listing.left_out()) else ""
+        raise NsfrcError(f"there are no images in {images} (.png, .jpg, .gif, .bmp, .tif, .webp and others){others}")
     threads = threads or min(2, os.cpu_count() or 1)
-    with _torch_threads(threads - threads // 2):
+    computing = _computing(threads)
+    with _torch_threads(computing), quietly():
         from nsfrc.inference.session import Wanted, open_session
         from nsfrc.inference.stream import Asked
 
         session = open_session(
-            Wanted(images, program, perception, weights, concepts, plugins, threshold, steps, device)
+            Wanted(images, program, perception, weights, concepts, plugins, threshold, steps, device), listing
         )
-        asked = Asked(session.threshold, session.labels, batch_size, threads // 2, report is not None)
-        _run(session, asked, Outputs(images, total, out, resume, report, as_json, quiet))
+        asked = Asked(session.threshold, session.labels, batch_size, threads - computing, report is not None)
+        _run(session, asked, Outputs(listing, out, resume, report, as_json, quiet))
+
+
+def _computing(threads: int) -> int:
+    """How many of so many threads compute, while the others read: a power of two, and two thirds at most.
+
+    Among three, torch would share out images in parts that end amid a vector, and their last digits would depend on it.
+    """
+    return 1 << (max(1, threads * 2 // 3).bit_length() - 1)
 
 
 @contextlib.contextmanager
@@ -128,11 +149,12 @@ def _run(session: Session, asked: Asked, outputs: Outputs) -> None:
         writer = _writer(stack, session, outputs)
         report = _report(stack, session, outputs)
         tally = _Tally(session, writer, report)
-        tally.view = _view(session, outputs, outputs.total - len(tally.done))
+        left = sum(1 for _ in _remaining(outputs, tally.done))
+        tally.view = _view(session, outputs, left)
         tally.view.start(session.settings, [item.name for item in islice(_remaining(outputs, tally.done), ALL)])
         # JSON lines and a bar on one terminal would run into each other.
         clash = outputs.as_json and sys.stdout.isatty()
-        progress = Progress(outputs.total - len(tally.done), not outputs.quiet and not clash)
+        progress = Progress(left, not outputs.quiet and not clash)
         try:
             with contextlib.closing(progress):
                 for rows in infer(session.pipe, _remaining(outputs, tally.done), asked):
@@ -189,11 +211,13 @@ class _Tally:
             self.report.close(self.measures)
 
     def summarise(self) -> None:
+        from nsfrc.inference.folders import printable
+
         self.view.end(self.measures, self.session.settings)
         written = [self.writer.out] if self.writer is not None else []
         written += [self.report.path] if self.report is not None else []
         for path in written:
-            click.echo(f"written to {path}", err=isinstance(self.view, JsonView))
+            click.echo(f"written to {printable(str(path))}", err=isinstance(self.view, JsonView))
         if self.measures.failed:
             raise NsfrcError(failures(self.failed, self.measures.failed, self.measures.count))
 
@@ -216,7 +240,8 @@ def _report(stack: contextlib.ExitStack, session: Session, outputs: Outputs) -> 
 
     pipe = session.pipe
     return stack.enter_context(
-        Report(outputs.report, pipe.program, pipe.perception.dimensions, session.threshold, session.settings)
+        Report(outputs.report, pipe.program, pipe.perception.dimensions, session.threshold, session.settings,
+               pipe.reasoner.run.steps)
     )
 
 
@@ -226,6 +251,4 @@ def _view(session: Session, outputs: Outputs, left: int) -> View:
 
 
 def _remaining(outputs: Outputs, done: set[str]) -> Iterator[Item]:
-    from nsfrc.inference.folders import folder
-
-    return (item for item in folder(outputs.images) if item.name not in done)
+    return (item for item in outputs.images if item.name not in done)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from nsfrc.errors import NsfrcError
@@ -15,6 +16,11 @@ SUFFIXES = frozenset(
     ".png .apng .jpg .jpeg .jpe .jfif .gif .bmp .dib .pbm .pgm .ppm .pnm .tif .tiff .webp .tga .ico .jp2 .j2k .jpx "
     ".pcx .qoi .avif".split()
 )
+# What lies beside images for good reasons: labels, programs, results. Nobody takes it for an image.
+BESIDE = frozenset(
+    ".json .jsonl .csv .tsv .txt .md .pl .nsfrc .html .xml .yaml .yml .py .log .part .safetensors".split()
+)
+NAMED = 3  # files that are no images, of which so many are named
 TRUE, FALSE = "true", "false"
 WORDS = {
     "true": TRUE, "positive": TRUE, "pos": TRUE, "yes": TRUE, "1": TRUE,
@@ -35,90 +41,188 @@ class Item:
     error: str | None = None
 
 
-def folder(path: str | Path) -> Iterator[Item]:
+@dataclass(frozen=True, eq=False)
+class Listing:
+    """The images below `root`, as they were when it was listed; names are all that is kept of them.
+
+    files: path below the root → why it cannot be opened, or None; in the order of reading. classes: the names of the
+    class folders, where there is nothing but these. others: how many files are no images by their names, the first
+    of which are `named`.
+    """
+
+    root: Path
+    files: dict[str, str | None] = field(repr=False)
+    classes: tuple[str, ...] = ()
+    others: int = 0
+    named: tuple[str, ...] = ()
+
+    def __len__(self) -> int:
+        return len(self.files)
+
+    def __iter__(self) -> Iterator[Item]:
+        for below, error in self.files.items():
+            label = printable(below.partition("/")[0]) if self.classes else None
+            yield Item(self.root / below, printable(below), label, error)
+
+    def left_out(self) -> str | None:
+        """What to say of files that are no images by their names."""
+        if not self.others:
+            return None
+        more = f" and {self.others - len(self.named)} more" if self.others > len(self.named) else ""
+        are = "1 file is no image by its name and was" if self.others == 1 else \
+            f"{self.others} files are no images by their names and were"
+        return f"{are} left out: {', '.join(self.named)}{more}"
+
+
+def folder(path: str | Path) -> Listing:
     """The images below a folder (or the one image that `path` is), sorted; hidden files are left out.
 
-    Names that differ in a number come in its order: 2.png before 10.png. A folder that cannot be opened is an item
-    with an error.
+    Names that differ in a number come in its order: 2.png before 10.png. Links are followed, but no folder is entered
+    twice, and it goes by its own name rather than that of a link. A folder that cannot be opened is an item with an
+    error.
     """
     path = Path(path)
     if path.is_file():
-        return iter([Item(path, printable(path.name))])
+        return Listing(path.parent, {path.name: None})
+    tree = _Tree(path)
     try:
-        entries = _entries(path)
+        tree.open("")
     except OSError as error:
         raise NsfrcError(f"cannot open the folder of images {path}: {error.strerror}") from None
-    return _walk(entries, "", bool(_classes(entries)), None, (_identity(path),))
+    tree.grow()
+    return Listing(path, dict(tree.files()), tuple(map(printable, tree.classes)), tree.others, tuple(tree.named))
 
 
 def class_folders(path: str | Path) -> list[str]:
     """The names of the class folders in a folder that has nothing but these; otherwise nothing."""
-    path = Path(path)
-    try:
-        return [printable(name) for name in _classes(_entries(path))] if path.is_dir() else []
-    except OSError as error:
-        raise NsfrcError(f"cannot open the folder of images {path}: {error.strerror}") from None
+    return list(folder(path).classes)
 
 
 def match_labels(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
     """Class folders → the answer that is right for them; a folder that means none of them is left out.
 
-    One target: {"true": "true", "neg": "false"}. Several: {"class0": "kp1(img)"} by number when all end in one (from
-    0, or from 1 up to the number of targets), else by the name of the target or of its predicate.
+    One target: {"true": "true", "neg": "false"}. Several: {"warm": "warm(img)"} by the name of the target or of its
+    predicate. If that is none of them: {"class0": "warm(img)"} by number, see `_by_number`.
     """
     if len(targets) == 1:
         return {name: WORDS[name.lower()] for name in folders if name.lower() in WORDS}
-    numbers = {name: int(found[0]) for name in folders if (found := re.search(r"[0-9]{1,9}$", name))}
-    if folders and len(numbers) == len(folders):
-        first = 1 if 0 not in numbers.values() and max(numbers.values()) == len(targets) else 0
-        return {name: targets[n - first] for name, n in numbers.items() if 0 <= n - first < len(targets)}
-    by_name = {target.partition("(")[0]: target for target in targets} | {target: target for target in targets}
-    return {name: by_name[name] for name in folders if name in by_name}
+    short = Counter(target.partition("(")[0] for target in targets)
+    names = {target.partition("(")[0]: target for target in targets if short[target.partition("(")[0]] == 1}
+    names |= {target: target for target in targets}
+    return {name: names[name] for name in folders if name in names} or _by_number(folders, targets)
+
+
+def _by_number(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
+    """class0, class1 … in the order of the targets, or class1 … class N for all N of them.
+
+    Nothing where that is not the only way to read them: names that differ in more than the number, two with the same
+    number, numbers that begin at 1 and end elsewhere.
+    """
+    found = [re.fullmatch(r"(.*?)([0-9]{1,9})", name, re.DOTALL) for name in folders]
+    numbers = [int(match[2]) for match in found if match]
+    stems = {match[1] for match in found if match}
+    if not numbers or len(set(numbers)) < len(folders) or len(stems) > 1:
+        return {}
+    if sorted(numbers) == list(range(1, len(targets) + 1)):
+        first = 1
+    elif min(numbers) == 0 and max(numbers) < len(targets):
+        first = 0
+    else:
+        return {}
+    return {name: targets[number - first] for name, number in zip(folders, numbers, strict=True)}
 
 
 def printable(name: str) -> str:
-    """A file name as one line of UTF-8 text; bytes and control characters that are none are escaped."""
-    text = os.fsencode(name).decode("utf-8", "backslashreplace")
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    """A file name as one line of UTF-8 text, different for different names.
+
+    Backslashes, control characters and bytes that are no UTF-8 are escaped.
+    """
+    text = os.fsencode(name.replace("\\", "\\\\")).decode("utf-8", "backslashreplace")
+    return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 
-def _entries(path: Path) -> list[os.DirEntry[str]]:
-    with os.scandir(path) as found:
-        entries = [entry for entry in found if not entry.name.startswith(".")]
-    return sorted(entries, key=lambda entry: (reading_order(entry.name), entry.name))
+def _escaped(character: str) -> str:
+    # U+0085 is \u0085, as \x85 is the byte.
+    code = ord(character)
+    return f"\\u{code:04x}" if 0x80 <= code <= 0xFF else character.encode("unicode_escape").decode()
 
 
-def _classes(entries: Sequence[os.DirEntry[str]]) -> list[str]:
-    names = [entry.name for entry in entries if _is_folder(entry)]
-    loose = any(_is_image(entry) for entry in entries)
-    told_apart = len(names) > 1 or any(name.lower() in WORDS for name in names)
-    return names if told_apart and not loose else []
+class _Tree:
+    """Folders below a root. inside: path below the root → names of the images and folders in it, sorted."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.inside: dict[str, list[str]] = {}
+        self.closed: dict[str, str] = {}  # folders that cannot be opened, and why
+        self.classes: list[str] = []
+        self.others = 0
+        self.named: list[str] = []
+        self._seen: set[tuple[int, int]] = set()
+        self._waiting: deque[str] = deque()
+        self._links: deque[str] = deque()
+
+    def open(self, below: str) -> None:
+        """List one folder, unless it has been listed under another name. Raises OSError."""
+        path = self.root / below
+        status = path.stat()
+        if (status.st_dev, status.st_ino) in self._seen:
+            self.inside[below] = []
+            return
+        with os.scandir(path) as found:
+            entries = [entry for entry in found if not entry.name.startswith(".")]
+        self._seen.add((status.st_dev, status.st_ino))
+        entries.sort(key=lambda entry: (reading_order(entry.name), entry.name))
+        prefix = f"{below}/" if below else ""
+        folders = [entry for entry in entries if _is_folder(entry)]
+        for entry in folders:
+            (self._links if entry.is_symlink() else self._waiting).append(prefix + entry.name)
+        names = {entry.name for entry in folders}
+        plain = [entry.name for entry in entries if entry.name not in names]
+        images = {name for name in plain if _suffix(name) in SUFFIXES}
+        if not below and not images and _told_apart(names):
+            self.classes = [entry.name for entry in folders]
+        self._count_others(prefix + name for name in plain if _suffix(name) not in SUFFIXES | BESIDE)
+        self.inside[below] = [entry.name for entry in entries if entry.name in names or entry.name in images]
+
+    def _count_others(self, found: Iterable[str]) -> None:
+        for name in found:
+            self.others += 1
+            if len(self.named) < NAMED:
+                self.named.append(printable(name))
+
+    def grow(self) -> None:
+        """List all that is below; links last, so that what they lead to keeps its own name."""
+        while self._waiting or self._links:
+            below = (self._waiting or self._links).popleft()
+            try:
+                self.open(below)
+            except OSError as error:
+                self.closed[below] = f"cannot open the folder: {error.strerror}"
+
+    def files(self) -> Iterator[tuple[str, str | None]]:
+        """Images and folders that cannot be opened, with the reason: depth first, without recursion."""
+        stack = [("", iter(self.inside[""]))]
+        while stack:
+            prefix, names = stack[-1]
+            name = next(names, None)
+            if name is None:
+                stack.pop()
+                continue
+            below = prefix + name
+            if below in self.inside:
+                stack.append((f"{below}/", iter(self.inside[below])))
+            elif below in self.closed:
+                yield below, self.closed[below]
+            elif _suffix(name) in SUFFIXES:
+                yield below, None
 
 
-def _walk(
-    entries: Sequence[os.DirEntry[str]], prefix: str, classes: bool, label: str | None,
-    above: tuple[tuple[int, int], ...],
-) -> Iterator[Item]:
-    """above: the folders that lead here; a link back to one of them is not followed."""
-    for entry in entries:
-        name = prefix + printable(entry.name)
-        if not _is_folder(entry):
-            if _is_image(entry):
-                yield Item(Path(entry.path), name, label)
-            continue
-        below = printable(entry.name) if classes else label
-        try:
-            identity = _identity(Path(entry.path))
-            inside = _entries(Path(entry.path)) if identity not in above else []
-        except OSError as error:
-            yield Item(Path(entry.path), name, below, f"cannot open the folder: {error.strerror}")
-            continue
-        yield from _walk(inside, f"{name}/", False, below, (*above, identity))
+def _told_apart(names: set[str]) -> bool:
+    return len(names) > 1 or any(name.lower() in WORDS for name in names)
 
 
-def _identity(path: Path) -> tuple[int, int]:
-    status = path.stat()
-    return status.st_dev, status.st_ino
+def _suffix(name: str) -> str:
+    return os.path.splitext(name)[1].lower()
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:
@@ -126,7 +230,3 @@ def _is_folder(entry: os.DirEntry[str]) -> bool:
         return entry.is_dir()
     except OSError:  # such as a link that leads in circles; reading it says so
         return False
-
-
-def _is_image(entry: os.DirEntry[str]) -> bool:
-    return not _is_folder(entry) and os.path.splitext(entry.name)[1].lower() in SUFFIXES

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import stat
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -63,16 +64,25 @@ class Picture:
         return (x1 - left) / across, (y1 - top) / down, (x2 - left) / across, (y2 - top) / down
 
 
+@contextmanager
+def quietly() -> Iterator[None]:
+    """Without Pillow's warnings about metadata, and about sizes that MAX_PIXELS limits.
+
+    For the main thread, around all reading: the filters belong to the whole process, so a thread must not change them.
+    """
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", module=r"PIL\.")
+        yield
+
+
 def read(path: str | Path, size: tuple[int, int]) -> Picture:
     """The first frame of a file, brought to `size` (H, W). Raises ImageError with a one-line reason."""
     path = Path(path)
     _check_file(path)
     try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # remarks on metadata, and on sizes that MAX_PIXELS limits
-            with Image.open(path, formats=_formats()) as image:
-                _check_pixels(path, image)
-                return _picture(image, size)
+        with Image.open(path, formats=_formats()) as image:
+            _check_pixels(path, image)
+            return _picture(image, size)
     except ImageError:
         raise
     except UnidentifiedImageError:

@@ -40,7 +40,7 @@ class Measures:
         self._bins = np.zeros((BINS, 3))  # images, sum of scores, how many hold
 
     def add(self, label: str | None, scores: Sequence[float], answer: str | None) -> None:
-        """One image; `answer` is None when its file failed, `label` when nothing is known."""
+        """One image; `answer` is None when its file failed, `label` when nothing is known. Scores are finite."""
         self.count += 1
         if answer is None:
             self.failed += 1

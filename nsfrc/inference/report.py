@@ -39,15 +39,16 @@ class Report:
     """Collects cards and writes the page when it is closed.
 
     dimensions: names of the entries of an object vector. threshold: drawn into the diagram where there is one target.
-    header: what to say about the run, as in {"threshold": "0.5 from the program"}.
+    header: what to say about the run, as in {"threshold": "0.5 from the program"}. steps: how many were taken, by
+    default those of the program.
     """
 
     def __init__(
         self, path: str | Path, program: Program, dimensions: Sequence[str], threshold: float | None,
-        header: Mapping[str, str],
+        header: Mapping[str, str], steps: int | None = None,
     ) -> None:
         self.path = Path(path)
-        self.program, self.threshold, self.header = program, threshold, dict(header)
+        self.program, self.threshold, self.header, self.steps = program, threshold, dict(header), steps
         self.objects = Objects(program, tuple(dimensions))
         self.counts = dict.fromkeys(STATES, 0)
         self.closed = False
@@ -74,7 +75,7 @@ class Report:
         """Add the card of an image."""
         if self.closed:
             raise NsfrcError(f"the report {self.path} is closed: no image can be added to it")
-        text = card(row, self.objects)
+        text = card(row, self.objects, self.steps)
         try:
             # File names that are not Unicode come as lone surrogates, which UTF-8 cannot write.
             self._cards[state(row)].write(text.encode("utf-8", "replace"))

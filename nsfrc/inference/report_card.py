@@ -31,26 +31,28 @@ def state(row: Row) -> str:
     return OPEN if row.right is None else RIGHT if row.right else WRONG
 
 
-def card(row: Row, objects: Objects) -> str:
-    """The <article> of a row."""
+def card(row: Row, objects: Objects, steps: int | None = None) -> str:
+    """The <article> of a row. steps: how many V_T was reasoned through, by default as many as the program says."""
     if row.error is not None or not row.scores:
         return f'{_opening(row, None)}<p class="message">{escape(row.error or "no answer")}</p></article>'
     best = max(range(len(row.scores)), key=row.scores.__getitem__)
     start = _opening(row, row.scores[best])
     if row.V0 is None or row.V_T is None:
         return f'{start}<p class="message">{KEPT}</p></article>'
-    reasons, part = _reasons(row, row.V_T, best, objects)
+    reasons, part = _reasons(row, row.V_T, best, objects, steps)
     why = f'<div class="why">{_scores(row, best, objects)}{reasons}</div>'
     return f"{start}{_side(row, row.V0, objects, part)}{why}</article>"
 
 
-def _reasons(row: Row, valuation: np.ndarray, best: int, objects: Objects) -> tuple[str, tuple[int, ...]]:
+def _reasons(
+    row: Row, valuation: np.ndarray, best: int, objects: Objects, steps: int | None
+) -> tuple[str, tuple[int, ...]]:
     """The reason for the best target, and for that of the label where this is another; the objects in the first."""
     targets = objects.program.targets
     asked = [targets[best]]
     if row.label in targets and row.label != targets[best]:
         asked.append(row.label)
-    found = [explain(objects.program, valuation, target, row.V0) for target in asked]
+    found = [explain(objects.program, valuation, target, row.V0, steps) for target in asked]
     answers = (TRUE, targets[best])
     text = "".join(reason_html(one, objects, holds=i == 0 and row.answer in answers) for i, one in enumerate(found))
     return text, objects.numbers(objects_of(found[0]))

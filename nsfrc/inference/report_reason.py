@@ -14,7 +14,7 @@ NAMED = 3  # so many missing atoms are named in the sentence
 def reason_html(reason: Reason, objects: Objects, holds: bool) -> str:
     """`kp(img) 0.98 because obj1, obj3` and what it rests on; holds: whether the atom is taken to be true."""
     if not reason.body:
-        return f'<section class="reason"><p class="because">{_head(reason)}: no rule can derive it.</p></section>'
+        return f'<section class="reason"><p class="because">{_head(reason)}: no rule derives it.</p></section>'
     rule = ""
     if reason.clause is not None:
         rule = f'<p class="rule">by <a href="#rule-{reason.clause + 1}">rule {reason.clause + 1}</a></p>'

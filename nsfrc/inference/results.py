@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -85,6 +86,8 @@ def csv_header(targets: Sequence[str]) -> str:
 
 
 def _finished(file: str, label: str | None, scores: tuple[float, ...], answer: str | None, error: str | None) -> Row:
+    if not all(map(math.isfinite, scores)):
+        raise ValueError("a score is no number")
     right = None if label is None or answer is None else label == answer
     return Row(file, Path(file), label, scores, answer, right, error)
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.calibration import Choice, fingerprint, threshold_for
 from nsfrc.inference.candidates import Found, find_candidate
-from nsfrc.inference.folders import class_folders, match_labels
+from nsfrc.inference.folders import Listing, folder, match_labels, printable
 from nsfrc.pipelines import PERCEPTION, Pipeline, pipeline
 from nsfrc.program import Program, open_program
 from nsfrc.valuation import load_plugin
+
+SHOWN = 10  # labels that are listed among the settings
 
 
 @dataclass(frozen=True)
@@ -52,8 +54,11 @@ class Session:
         return self.pipe.program.targets
 
 
-def open_session(wanted: Wanted) -> Session:
-    """Load plug-ins and program, build the pipeline, choose the threshold. Raises NsfrcError."""
+def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
+    """Load plug-ins and program, build the pipeline, choose the threshold. Raises NsfrcError.
+
+    listing: the folder of images, where it has been listed already.
+    """
     found = _program(wanted)
     program = open_program(found.path)
     plugins = [load_plugin(text) for text in wanted.plugins]
@@ -65,9 +70,9 @@ def open_session(wanted: Wanted) -> Session:
         )
     identity = pipe.perception.identity
     threshold = threshold_for(program, identity, wanted.threshold, wanted.steps, wanted.concepts is not None)
-    folders = class_folders(wanted.images)
-    labels = match_labels(folders, program.targets)
-    settings = _settings(wanted, found, pipe, threshold)
+    listing = folder(wanted.images) if listing is None else listing
+    labels = match_labels(listing.classes, program.targets)
+    settings = _settings(wanted, found, pipe, threshold) | _shown_labels(labels, program.targets)
     files = [wanted.weights, wanted.concepts, *(Path(p.__file__) for p in plugins if p.__file__)]
     made_with = {
         "program": f"{program.name} {fingerprint(program)}", "perception": f"{_name(wanted, program)} {identity}",
@@ -75,7 +80,8 @@ def open_session(wanted: Wanted) -> Session:
         "steps": str(pipe.reasoner.run.steps), "threshold": str(threshold.value),
         "images": str(wanted.images.resolve()),
     }
-    remarks = [program.too_few(wanted.steps), _about_labels(folders, labels, program.targets)]
+    remarks = [program.too_few(wanted.steps), _about_labels(listing.classes, labels, program.targets),
+               listing.left_out()]
     return Session(pipe, threshold.value, labels, settings, made_with, tuple(r for r in remarks if r is not None))
 
 
@@ -98,11 +104,20 @@ def _settings(wanted: Wanted, found: Found, pipe: Pipeline, threshold: Choice) -
     if len(pipe.program.targets) > 1:
         answer = "none: the target with the highest value is the answer"
     return {
-        "program": f"{found.path} ({found.reason})",
+        "program": f"{printable(str(found.path))} ({found.reason})",
         "perception": f"{identity if identity.startswith(name) else f'{name}, {identity}'} ({seen})",
         "steps": f"{pipe.reasoner.run.steps} {steps}",
         "threshold": answer,
     }
+
+
+def _shown_labels(labels: dict[str, str], targets: Sequence[str]) -> dict[str, str]:
+    """Which folder stands for which of several targets, as it may have been guessed from a number."""
+    if len(targets) == 1 or not labels:
+        return {}
+    pairs = [f"{name} is {target}" for name, target in labels.items()]
+    more = f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else ""
+    return {"labels": ", ".join(pairs[:SHOWN]) + more}
 
 
 def _about_labels(folders: Sequence[str], labels: dict[str, str], targets: Sequence[str]) -> str | None:
@@ -111,7 +126,9 @@ def _about_labels(folders: Sequence[str], labels: dict[str, str], targets: Seque
     if not others:
         return None
     shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
-    meant = "true and false" if len(targets) == 1 else f"numbered, or named {', '.join(targets)}"
+    last = len(targets) - 1
+    numbered = f"all numbered, from class0 to class{last} or from class1 to class{last + 1}"
+    meant = "true and false" if len(targets) == 1 else f"named {', '.join(targets)}, or {numbered}"
     return f"the images in {shown} have no label: class folders are {meant}"
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import islice
+from itertools import count, islice
 
+import numpy as np
 import torch
 
 from nsfrc.errors import NsfrcError
@@ -22,6 +25,7 @@ class Asked:
     """How to answer.
 
     threshold: from where on a single target holds. labels: class folder → the answer that is right there.
+    batch_size: images at once, see `infer`.
     decoders: threads that read files ahead; 0 reads each when it is wanted. everything: rows with V0, V_T and picture.
     """
 
@@ -42,11 +46,17 @@ class Loaded:
 
 
 def infer(pipe: Pipeline, items: Iterable[Item], asked: Asked) -> Iterator[list[Row]]:
-    """Rows in the order of the items, in lists of at most `batch_size`; a file that fails is a row with its error."""
-    loaded = load(items, pipe.perception.size, asked.decoders, 2 * asked.batch_size)
+    """Rows in the order of the items, in lists of a batch; a file that fails is a row with its error.
+
+    A perception with a `piece` is given exactly so many images at a time on a CPU, whatever `batch_size` says, so that
+    the row of an image is the same to the last digit whatever comes with it (if torch has 1, 2, 4, 8 … threads).
+    """
+    piece = pipe.perception.piece if pipe.device.type == "cpu" else None
+    size = piece or asked.batch_size
+    loaded = load(items, pipe.perception.size, asked.decoders, 2 * size)
     try:
-        while batch := list(islice(loaded, asked.batch_size)):
-            yield _rows(pipe, batch, asked)
+        while batch := list(islice(loaded, size)):
+            yield _rows(pipe, batch, asked, piece or 0)
     finally:
         loaded.close()
 
@@ -79,42 +89,71 @@ def _load(item: Item, size: tuple[int, int]) -> Loaded:
         return Loaded(item, None, error.reason)
 
 
-def _rows(pipe: Pipeline, batch: Sequence[Loaded], asked: Asked) -> list[Row]:
+def _rows(pipe: Pipeline, batch: Sequence[Loaded], asked: Asked, padded: int) -> list[Row]:
     pictures = [entry.picture for entry in batch if entry.picture is not None]
-    found = _predict(pipe, pictures, asked.everything) if pictures else None
-    rows: list[Row] = []
-    done = 0
-    for entry in batch:
-        label = asked.labels.get(entry.item.label) if entry.item.label is not None else None
-        if entry.picture is None or found is None:
-            rows.append(Row(entry.item.name, entry.item.path, label, error=entry.error))
-            continue
-        scores = tuple(round(value, DIGITS) for value in found.scores[done].tolist())
-        given = answer(scores, pipe.program.targets, asked.threshold)
-        rows.append(Row(
-            entry.item.name, entry.item.path, label, scores, given, None if label is None else label == given,
-            objects=found.objects[done].numpy(), V0=found.V0[done].numpy() if asked.everything else None,
-            V_T=None if found.V_T is None else found.V_T[done].numpy(),
-            picture=entry.picture if asked.everything else None,
-        ))
-        done += 1
-    return rows
+    found = _predict(pipe, pictures, asked.everything, padded) if pictures else None
+    place = count()
+    return [
+        _failed(entry.item, asked, entry.error) if entry.picture is None or found is None
+        else _answered(pipe, entry, found, next(place), asked)
+        for entry in batch
+    ]
 
 
-def _predict(pipe: Pipeline, pictures: Sequence[Picture], everything: bool) -> Prediction:
-    """The prediction for some pictures, on the CPU."""
-    images = to_tensor([picture.pixels for picture in pictures])
+def _label(item: Item, asked: Asked) -> str | None:
+    return asked.labels.get(item.label) if item.label is not None else None
+
+
+def _failed(item: Item, asked: Asked, error: str | None) -> Row:
+    return Row(item.name, item.path, _label(item, asked), error=error)
+
+
+def _answered(pipe: Pipeline, entry: Loaded, found: Prediction, i: int, asked: Asked) -> Row:
+    """The row of image i of a prediction."""
+    values = found.scores[i].tolist()
+    if not bool(found.objects[i].isfinite().all()):
+        return _failed(entry.item, asked, "perception gave no number (NaN or infinite)")
+    if not all(map(math.isfinite, values)):
+        return _failed(entry.item, asked, "reasoning gave no number (NaN or infinite)")
+    scores = tuple(round(value, DIGITS) for value in values)
+    given, label = answer(scores, pipe.program.targets, asked.threshold), _label(entry.item, asked)
+    return Row(
+        entry.item.name, entry.item.path, label, scores, given, None if label is None else label == given,
+        objects=found.objects[i].numpy(), V0=found.V0[i].numpy() if asked.everything else None,
+        V_T=None if found.V_T is None else found.V_T[i].numpy(), picture=entry.picture if asked.everything else None,
+    )
+
+
+@torch.no_grad()
+def _predict(pipe: Pipeline, pictures: Sequence[Picture], everything: bool, padded: int) -> Prediction:
+    """The prediction for some pictures, on the CPU; those from their number up to `padded` are black."""
+    pixels = [picture.pixels for picture in pictures]
+    pixels += [np.zeros_like(pixels[0])] * (padded - len(pixels))
+    with _blame(f"perception {pipe.perception.identity}", len(pixels)):
+        objects = pipe.perception(to_tensor(pixels).to(pipe.device))
+        finite = objects.isfinite().flatten(1).all(1)
+    with _blame(f"the facts converter of {pipe.program.name}", len(pixels)):
+        # Where perception gave no number there is nothing, so that the other images go on.
+        V0 = pipe.facts(torch.where(finite[:, None, None], objects, 0))
+    with _blame(f"the reasoner of {pipe.program.name}", len(pixels)):
+        scores = pipe.reasoner(V0)
+        V_T = pipe.all_atoms(V0).cpu() if everything else None
+    return Prediction(objects.float().cpu(), V0.cpu(), scores.double().cpu(), V_T)
+
+
+@contextmanager
+def _blame(part: str, images: int) -> Iterator[None]:
+    """Turn whatever is raised into an error that names the part of the pipeline it comes from."""
     try:
-        found = pipe.predict(images.to(pipe.device), everything)
+        yield
     except NsfrcError:
         raise
-    except (MemoryError, torch.OutOfMemoryError):
-        raise NsfrcError(f"{len(pictures)} images at once do not fit in memory: use a smaller --batch-size") from None
-    except Exception as error:  # from a user's own perception
+    except Exception as error:  # such as from a user's own perception
         reason = " ".join(str(error).split())
-        raise NsfrcError(f"perception {pipe.perception.identity} failed: {type(error).__name__}: {reason}") from error
-    V_T = None if found.V_T is None else found.V_T.cpu()
-    return Prediction(found.objects.float().cpu(), found.V0.cpu(), found.scores.double().cpu(), V_T)
+        full = isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in reason
+        if full:
+            raise NsfrcError(f"{images} images at once do not fit in memory: use a smaller --batch-size") from None
+        raise NsfrcError(f"{part} failed: {type(error).__name__}: {reason}") from error
 
 
 def answer(scores: Sequence[float], targets: Sequence[str], threshold: float) -> str:

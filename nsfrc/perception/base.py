@@ -15,13 +15,15 @@ class Perception(torch.nn.Module):
 
     dimensions: the D names, such as ("x1", …, "red", …, "objectness"). Neural predicates find their entries by name:
     `color(obj1, red)` reads "red". size: (H, W) that images are brought to. objects: E.
-    identity: what calibration goes by; it changes whenever the weights do.
+    identity: what calibration goes by; it changes whenever the weights do. piece: where set, a folder of images goes
+    through a CPU in pieces of exactly so many, as the last digits of convolutions depend on how many there are.
     """
 
     dimensions: tuple[str, ...]
     size: tuple[int, int]
     objects: int
     identity: str = "unknown"
+    piece: int | None = None
 
     @classmethod
     def build(cls, objects: int, weights: Path | None) -> Self:

@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import csv
 import json
+import os
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 import torch
+from PIL import Image
 
+from nsfrc.inference import stream
 from tests.cli.support import Run
 from tests.inference.support import NO, ONE, PERCEPTION, SEVERAL, YES, install, labelled, pixels, save, thing
 
@@ -88,11 +92,56 @@ def test_several_targets(here: Run) -> None:
     save(here.folder / "d" / "class0" / "b.png", pixels(thing(blue=0.9)))
     out = here.good(*arguments("--out", "r.csv"))
     assert "the target with the highest value is the answer" in out and "accuracy 75.00% (3 of 4)" in out
+    assert "labels      class0 is warm(img), class1 is cold(img), class2 is odd(img)\n" in out
     rows = csv_rows(here.folder / "r.csv")
     assert list(rows[0]) == ["file", "label", "warm(img)", "cold(img)", "odd(img)", "answer", "error"]
     assert [(r["label"], r["answer"]) for r in rows] == [
         ("warm(img)", "warm(img)"), ("warm(img)", "cold(img)"), ("cold(img)", "cold(img)"), ("odd(img)", "odd(img)"),
     ]
+
+
+def test_numbers_that_may_mean_two_things_give_no_labels(here: Run) -> None:
+    (here.folder / "rules.pl").write_text(SEVERAL)
+    for i in (1, 2):
+        save(here.folder / "d" / f"class{i}" / "a.png", YES)
+    result = here(*arguments())
+    assert result.code == 0 and "accuracy" not in result.out and "labels" not in result.out
+    assert "warning: the images in class1, class2 have no label: class folders are named warm(img), cold(img)" in (
+        result.err) and "all numbered, from class0 to class2 or from class1 to class3" in result.err
+
+
+def test_files_that_are_no_images_by_their_names_are_remarked(here: Run) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    for name in ("photo.heic", "scan", "notes.txt"):
+        (here.folder / "d" / name).touch()
+    result = here(*arguments())
+    assert result.code == 0
+    assert "warning: 2 files are no images by their names and were left out: photo.heic, scan\n" in result.err
+    (here.folder / "d" / "a.png").unlink()
+    assert "and others); 2 files are no images by their names" in here.refused(*arguments())
+
+
+def test_names_that_are_no_unicode(here: Run) -> None:
+    """Standard output refuses what is no UTF-8."""
+    odd = os.fsdecode(b"caf\xe9")
+    for name in ("d", f"{odd}d"):
+        save(here.folder / name / f"{odd}.png", YES)
+    (here.folder / "rules.pl").rename(here.folder / f"{odd}.pl")
+    written = ("--out", f"{odd}.csv", "--report", f"{odd}.html")
+    out = here.good("infer", "--images", f"{odd}d", *PERCEPTION, *written)
+    assert "program     caf\\xe9.pl (the only program here)" in out
+    assert "written to caf\\xe9.csv\nwritten to caf\\xe9.html\n" in out
+    assert (here.folder / f"{odd}.html").exists()
+    here.good(*arguments("--json", *written))
+
+
+def test_pillow_is_quiet(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", YES.shape[0] * YES.shape[1] - 1)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        here.good(*arguments())
+    assert not [one for one in said if issubclass(one.category, Image.DecompressionBombWarning)]
 
 
 def test_files_that_fail_are_rows_and_the_rest_goes_on(here: Run) -> None:
@@ -149,6 +198,18 @@ def test_results_do_not_depend_on_how(here: Run) -> None:
     for more in (["--batch-size", "1"], ["--batch-size", "5", "--threads", "1"], ["--threads", "4"]):
         here.good(*arguments("--out", "other.csv", *more))
         assert (here.folder / "other.csv").read_bytes() == first
+
+
+@pytest.mark.parametrize(("threads", "computing", "reading"), [
+    (1, 1, 0), (2, 1, 1), (3, 2, 1), (4, 2, 2), (6, 4, 2), (8, 4, 4), (1024, 512, 512),
+])
+def test_threads(threads: int, computing: int, reading: int, here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    seen = []
+    monkeypatch.setattr(torch, "set_num_threads", seen.append)
+    monkeypatch.setattr(stream, "infer", lambda _, items, asked: seen.append(asked.decoders) or iter(()))
+    here.good(*arguments("--threads", str(threads)))
+    assert seen[:2] == [computing, reading]
 
 
 @pytest.mark.parametrize("out", ["r.csv", "r.jsonl"])
@@ -210,6 +271,16 @@ def test_report(here: Run) -> None:
     assert "true/1.png" in page and "because" in page and "data:image/" in page
 
 
+def test_reasons_go_no_deeper_than_the_steps_taken(here: Run) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    text = ONE.replace("kp(X) :-", "kp(X) :- found(X). found(X) :-")
+    (here.folder / "rules.pl").write_text(text)
+    for steps, deep in (("3", True), ("1", False)):
+        here.good(*arguments("--report", "r.html", "--steps", steps))
+        cards = (here.folder / "r.html").read_text().partition("<main")[2]
+        assert "found(img)" in cards and ("color(obj1,red)" in cards) == deep
+
+
 def test_a_stop_keeps_the_report_so_far(here: Run) -> None:
     pytest.importorskip("nsfrc.inference.report")
     labelled(here.folder / "d", 2)
@@ -266,14 +337,16 @@ def test_nothing_to_look_at(here: Run) -> None:
     assert "Missing option '--images'" in here.refused("infer")
 
 
-@pytest.mark.parametrize("option", [("--threshold", "1.5"), ("--batch-size", "0"), ("--threads", "0"),
-                                    ("--steps", "-1"), ("--device", "abacus"), ("--out", "r.xlsx"), ("--out", "d"),
-                                    ("--weights", "gone"),
+@pytest.mark.parametrize("option", [("--threshold", "1.5"), ("--threshold", "nan"), ("--batch-size", "0"),
+                                    ("--batch-size", "9" * 20), ("--threads", "0"), ("--threads", "9" * 11),
+                                    ("--steps", "-1"), ("--steps", "9" * 20), ("--device", "abacus"),
+                                    ("--out", "r.xlsx"), ("--out", "d"), ("--weights", "gone"),
                                     ("--concepts", "gone"), ("--plugin", "gone.py"), ("--perception", "gone"),
                                     ("--perception", "readable:Gone"), ("--report", "d")])
 def test_options_that_cannot_be(option: tuple[str, str], here: Run) -> None:
     save(here.folder / "d" / "a.png", YES)
-    here.refused(*arguments(), *option)
+    message = here.refused(*arguments(), *option)
+    assert option[0].lstrip("-") in message or option[1] in message
 
 
 def test_one_image(here: Run) -> None:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import sys
 from pathlib import Path
 
 import pytest
@@ -25,9 +27,20 @@ def names(root: Path) -> list[str]:
 
 def test_images_in_order_and_nothing_else(tmp_path: Path) -> None:
     make(tmp_path, "10.png", "2.PNG", "b/a.jpg", "b/c/d.webp", "notes.txt", "rules.pl", "results.csv", ".hidden.png",
-         ".git/e.png", "README", "b/png")
+         ".git/e.png", "objects.json", "b/labels.html", "results.csv.part")
     assert names(tmp_path) == ["2.PNG", "10.png", "b/a.jpg", "b/c/d.webp"]
     assert all(item.path.is_file() and item.label is None for item in folder(tmp_path))
+    assert folder(tmp_path).left_out() is None
+
+
+def test_files_that_are_no_images_by_their_names_are_counted(tmp_path: Path) -> None:
+    make(tmp_path, "a.png", "photo.heic")
+    assert folder(tmp_path).left_out() == "1 file is no image by its name and was left out: photo.heic"
+    make(tmp_path, "b/c/scan", "b/b.jpg", "a.JPG.bak", "b/z.mp4")
+    found = folder(tmp_path)
+    assert len(found) == 2 and found.left_out() == (
+        "4 files are no images by their names and were left out: a.JPG.bak, photo.heic, b/z.mp4 and 1 more"
+    )
 
 
 def test_one_file(tmp_path: Path) -> None:
@@ -65,9 +78,18 @@ def test_when_folders_are_classes(files: list[str], classes: list[str], tmp_path
     (["class0", "class1"], ["a(img)", "b(img)", "c(img)"], {"class0": "a(img)", "class1": "b(img)"}),
     (["class1", "class2", "class3"], ["a(img)", "b(img)", "c(img)"],
      {"class1": "a(img)", "class2": "b(img)", "class3": "c(img)"}),
-    (["class1", "class2"], ["a(img)", "b(img)", "c(img)"], {"class1": "b(img)", "class2": "c(img)"}),
-    (["class0", "class7"], ["a(img)", "b(img)"], {"class0": "a(img)"}),
+    (["class0", "class2"], ["a(img)", "b(img)", "c(img)"], {"class0": "a(img)", "class2": "c(img)"}),
+    (["class1", "class2"], ["a(img)", "b(img)", "c(img)"], {}),  # from 0 or from 1?
+    (["class0", "class7"], ["a(img)", "b(img)"], {}),
+    (["class0", "class1", "extra"], ["a(img)", "b(img)"], {}),
+    (["class0", "class00", "class1"], ["a(img)", "b(img)"], {}),
+    (["cats0", "dogs1"], ["a(img)", "b(img)"], {}),
     (["b", "a(img)", "x"], ["a(img)", "b(img)"], {"b": "b(img)", "a(img)": "a(img)"}),
+    (["kp1", "kp2"], ["kp1(img)", "kp2(img)", "kp3(img)"], {"kp1": "kp1(img)", "kp2": "kp2(img)"}),
+    (["kp2", "kp1", "kp3"], ["kp3(img)", "kp2(img)", "kp1(img)"],
+     {"kp2": "kp2(img)", "kp1": "kp1(img)", "kp3": "kp3(img)"}),
+    (["kp0", "kp1"], ["kp1(img)", "kp2(img)"], {"kp1": "kp1(img)"}),
+    (["has", "has(img,1)"], ["has(img,1)", "has(img,2)"], {"has(img,1)": "has(img,1)"}),
     ([], ["a(img)", "b(img)"], {}),
 ])
 def test_match_labels(folders: list[str], targets: list[str], matched: dict[str, str]) -> None:
@@ -81,6 +103,42 @@ def test_links(tmp_path: Path) -> None:
     (tmp_path / "here" / "back").symlink_to(tmp_path / "here")
     (tmp_path / "here" / "dead.png").symlink_to(tmp_path / "nowhere")
     assert names(tmp_path / "here") == ["b.png", "dead.png", "linked/a.png"]
+
+
+def test_folders_that_link_to_each_other_are_entered_once_and_keep_their_names(tmp_path: Path) -> None:
+    folders = ("false", "true", "z.png")
+    for name in folders:
+        make(tmp_path, f"{name}/image.png")
+        for other in folders:
+            (tmp_path / name / f"a-{other}").symlink_to(tmp_path / other)
+    (tmp_path / "again.png").symlink_to(tmp_path / "true")  # no image, whatever its name
+    assert [(i.name, i.label) for i in folder(tmp_path)] == [(f"{name}/image.png", name) for name in folders]
+
+
+def test_deep_folders(tmp_path: Path) -> None:
+    depth, limit = 150, sys.getrecursionlimit()
+    make(tmp_path, "d/" * depth + "a.png")
+    frames = len(inspect.stack(0))
+    sys.setrecursionlimit(frames + 100)
+    try:
+        found = names(tmp_path)
+    finally:
+        sys.setrecursionlimit(limit)
+    assert found == ["d/" * depth + "a.png"]
+
+
+def test_each_folder_is_listed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    make(tmp_path, "true/a.png", "false/b.png")
+    scandir, listed = os.scandir, []
+
+    def counting(path: Path) -> object:
+        listed.append(Path(path).name)
+        return scandir(path)
+
+    monkeypatch.setattr(os, "scandir", counting)
+    found = folder(tmp_path)
+    assert len(found) == len(list(found)) == len(list(found)) == 2 and found.classes == ("false", "true")
+    assert sorted(listed) == sorted([tmp_path.name, "false", "true"])
 
 
 def test_folders_that_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -106,4 +164,12 @@ def test_names_are_one_printable_line(tmp_path: Path) -> None:
     assert printable(os.fsdecode(b"caf\xe9.png")) == "caf\\xe9.png"
     assert printable("Größe 1.png") == "Größe 1.png"
     (tmp_path / "a\nb.png").touch()
-    assert names(tmp_path) == ["a\\nb.png"]
+    (tmp_path / "a\\nb.png").touch()
+    assert sorted(names(tmp_path)) == ["a\\\\nb.png", "a\\nb.png"]
+
+
+def test_printable_names_never_coincide() -> None:
+    byte = os.fsdecode(b"\x85")
+    different = ["\n", "\\n", "\\\n", byte, "\x85", "\\x85", "\\u0085", "\U000e0001", "\ue0001", "\\\\x85"]
+    assert len({printable(name) for name in different}) == len(different)
+    assert all(printable(name).isprintable() for name in different)

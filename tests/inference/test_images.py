@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image
 
 from nsfrc.inference import images
-from nsfrc.inference.images import FILLING, ImageError, prepare, read, to_tensor
+from nsfrc.inference.images import FILLING, ImageError, prepare, quietly, read, to_tensor
 
 SIZE = (40, 40)
 ORANGE = (240, 120, 30)
@@ -29,6 +31,31 @@ def test_formats(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"image.{suffix}"
     plain().save(path)
     assert centre(path) == pytest.approx(np.array(ORANGE), abs=6)
+
+
+def test_reading_leaves_the_filters_of_warnings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They belong to the process, and images are read in threads."""
+    plain().save(tmp_path / "a.png")
+    opened, during = Image.open, []
+
+    def spying(*arguments: Any, **options: Any) -> Image.Image:
+        during.append(list(warnings.filters))
+        return opened(*arguments, **options)
+
+    monkeypatch.setattr(Image, "open", spying)
+    read(tmp_path / "a.png", SIZE)
+    assert during == [list(warnings.filters)]
+
+
+def test_quietly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain().save(tmp_path / "a.png")
+    monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 80 * 80 - 1)
+    with pytest.warns(Image.DecompressionBombWarning):
+        read(tmp_path / "a.png", SIZE)
+    with warnings.catch_warnings(record=True) as said, quietly():
+        read(tmp_path / "a.png", SIZE)
+        warnings.warn("of others", stacklevel=1)
+    assert [str(warning.message) for warning in said] == ["of others"]
 
 
 @pytest.mark.parametrize(("mode", "colour", "suffix", "seen"), [

@@ -104,5 +104,13 @@ def test_what_cannot_be_built(folder: Path) -> None:
         nsfrc.pipeline("three.pl", model)
     with pytest.raises(NsfrcError, match="built already"):
         nsfrc.pipeline("rules.pl", model, weights="w.safetensors")
+    (folder / "two.pl").write_text(
+        ":- type(image, [img]). :- type(person, slots(3)). :- type(car, slots(2)). :- target(kp(img)). "
+        ":- neural(inside(person, image)). :- neural(beside(person, car)). kp(X) :- inside(P, X), beside(P, C)."
+    )
+    with pytest.raises(NsfrcError, match="two has 2 object types, person and car; perception gives one list"):
+        build("two.pl")
+    (folder / "spare.pl").write_text(ONE + ":- type(car, slots(9)).")
+    assert object_count(nsfrc.compile("spare.pl")) == 2
     with pytest.raises(NsfrcError, match="use --device cpu"):
         build(device="abacus")

@@ -117,7 +117,7 @@ def test_a_part_of_unknown_origin_is_refused(note: str | None, tmp_path: Path) -
 
 @pytest.mark.parametrize(("suffix", "line"), [
     ("csv", b"a.png,true"), ("csv", b"a.png,true,much,true,"), ("csv", b"\xff\xfe"), ("csv", b'"a'),
-    ("csv", b"a.png,,0.5,maybe,"),
+    ("csv", b"a.png,,0.5,maybe,"), ("csv", b"a.png,true,nan,true,"), ("csv", b"a.png,true,inf,true,"),
     ("jsonl", b"[]"), ("jsonl", b"{}"), ("jsonl", b"{"), ("jsonl", b'{"file": 1, "score": null, "answer": "x"}'),
 ])
 def test_spoilt_rows_are_refused(suffix: str, line: bytes, tmp_path: Path) -> None:

@@ -14,15 +14,18 @@ import torch
 import nsfrc
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Item, folder
+from nsfrc.inference.images import to_tensor
 from nsfrc.inference.results import Row
 from nsfrc.inference.stream import Asked, answer, infer
+from nsfrc.perception.base import Perception
+from nsfrc.perception.yolo import Yolo
 from nsfrc.pipelines import Pipeline, pipeline
 from tests.inference.support import NO, ONE, YES, install, labelled, pixels, save, thing
 
 LABELS = {"true": "true", "false": "false"}
 
 
-class Net(torch.nn.Module):
+class Net(Perception):
     """A small network with weights of its own, so that sums are long enough to differ in the last digits."""
 
     size = (16, 16)
@@ -41,7 +44,7 @@ class Net(torch.nn.Module):
 @pytest.fixture
 def pipe(tmp_path: Path) -> Pipeline:
     (tmp_path / "rules.pl").write_text(ONE)
-    return pipeline(tmp_path / "rules.pl", Net(2))  # type: ignore[arg-type]
+    return pipeline(tmp_path / "rules.pl", Net(2))
 
 
 def rows(pipe: Pipeline, items: list[Item], **asked: object) -> dict[str, Row]:
@@ -66,6 +69,84 @@ def test_batch_size_and_order_do_not_matter(pipe: Pipeline, tmp_path: Path) -> N
             assert row.scores == pytest.approx(other[name].scores, abs=1e-4)
             if row.objects is not None:
                 assert row.objects == pytest.approx(other[name].objects, abs=1e-5)
+
+
+class Counting(Net):
+    """Every digit depends on how many images there are, and on nothing else about the others."""
+
+    piece = 4
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        sums = (images.flatten(1)[:, None] * self.weight).sum(-1)
+        return sums.clamp(0, 1).reshape(len(images), self.objects, 7) / len(images)
+
+
+def test_pieces_make_rows_the_same_to_the_last_digit(pipe: Pipeline, tmp_path: Path) -> None:
+    counting = pipeline(tmp_path / "rules.pl", Counting(2))
+    generator = np.random.default_rng(0)
+    for i in range(10):
+        save(tmp_path / "d" / f"{i}.png", generator.integers(0, 256, (16, 16, 3), dtype=np.uint8))
+    (tmp_path / "d" / "2.png").write_bytes(b"nothing")
+    items = list(folder(tmp_path / "d"))
+    first = rows(counting, items, batch_size=1)
+    for batch_size, order in ((4, items), (7, items[::-1]), (100, items)):
+        other = rows(counting, order, batch_size=batch_size)
+        for name, row in first.items():
+            assert (row.scores, row.error) == (other[name].scores, other[name].error)
+            assert np.array_equal(row.objects, other[name].objects) if row.objects is not None else row.error
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(before)
+
+
+@pytest.mark.usefixtures("one_thread")
+def test_yolo_gives_the_same_digits_at_any_batch_size(tmp_path: Path) -> None:
+    torch.manual_seed(0)
+    model = Yolo(2, floor=0.0)
+    blocks = torch.randint(0, 256, (20, 5, 5, 3), dtype=torch.uint8).numpy().repeat(32, 1).repeat(32, 2)
+    for layer in model.modules():
+        if isinstance(layer, torch.nn.BatchNorm2d):
+            layer.momentum = 1.0  # one look at images, without which an untrained network says the same of them all
+    with torch.no_grad():
+        model.train().network(to_tensor(blocks[:8]))
+    (tmp_path / "rules.pl").write_text(ONE)
+    yolo = pipeline(tmp_path / "rules.pl", model)
+    for i, image in enumerate(blocks):
+        save(tmp_path / "d" / f"{i}.png", image)
+    items = list(folder(tmp_path / "d"))
+    first = rows(yolo, items, batch_size=1)
+    assert len({row.objects.tobytes() for row in first.values() if row.objects is not None}) == 20
+    for batch_size, order in ((16, items[::-1]), (7, items[:11])):
+        for name, row in rows(yolo, order, batch_size=batch_size).items():
+            assert row.scores == first[name].scores and np.array_equal(row.objects, first[name].objects)
+
+
+def test_no_number_is_a_failed_row(pipe: Pipeline, tmp_path: Path) -> None:
+    class Spoilt(Net):
+        def forward(self, images: torch.Tensor) -> torch.Tensor:
+            dark = (images == 0).flatten(1).all(1)
+            return torch.where(dark[:, None, None], float("nan"), super().forward(images))
+
+    save(tmp_path / "d" / "a.png", YES)
+    save(tmp_path / "d" / "b.png", YES * 0)
+    spoilt = pipeline(tmp_path / "rules.pl", Spoilt(2))
+    found = rows(spoilt, list(folder(tmp_path / "d")))
+    assert found["a.png"].answer is not None and found["a.png"].error is None
+    assert (found["b.png"].error, found["b.png"].scores, found["b.png"].answer) == (
+        "perception gave no number (NaN or infinite)", (), None)
+
+
+def test_a_score_that_is_no_number(pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    # As on a GPU, where nobody looks at the values before.
+    monkeypatch.setattr(pipe.reasoner, "forward", lambda V0: torch.full((len(V0), 1), float("nan")))
+    save(tmp_path / "d" / "a.png", YES)
+    (row,) = rows(pipe, list(folder(tmp_path / "d"))).values()
+    assert (row.error, row.scores) == ("reasoning gave no number (NaN or infinite)", ())
 
 
 def test_rows(pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -125,11 +206,32 @@ def test_a_perception_that_fails(pipe: Pipeline, tmp_path: Path, monkeypatch: py
         rows(failing, list(folder(tmp_path / "d")))
 
 
-def test_too_large_a_batch(pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def full(*_: object) -> None:
-        raise torch.OutOfMemoryError("no")
+@pytest.mark.parametrize(("part", "message"), [
+    ("facts", "the facts converter of rules failed: ValueError: no such luck"),
+    ("reasoner", "the reasoner of rules failed: ValueError: no such luck"),
+])
+def test_the_part_that_fails_is_blamed(
+    part: str, message: str, pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(_: torch.Tensor) -> None:
+        raise ValueError("no such\nluck")
 
-    monkeypatch.setattr(pipe, "predict", full)
+    monkeypatch.setattr(getattr(pipe, part), "forward", failing)
+    save(tmp_path / "d" / "a.png", NO)
+    with pytest.raises(NsfrcError, match=f"^{message}$"):
+        rows(pipe, list(folder(tmp_path / "d")))
+
+
+@pytest.mark.parametrize("error", [torch.OutOfMemoryError("no"), MemoryError(),
+                                   RuntimeError("DefaultCPUAllocator: can't allocate memory: you tried to")])
+@pytest.mark.parametrize("part", ["perception", "facts", "reasoner"])
+def test_too_large_a_batch(
+    part: str, error: Exception, pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_: torch.Tensor) -> None:
+        raise error
+
+    monkeypatch.setattr(getattr(pipe, part), "forward", full)
     save(tmp_path / "d" / "a.png", NO)
     with pytest.raises(NsfrcError, match="smaller --batch-size"):
         rows(pipe, list(folder(tmp_path / "d")))
