@@ -7,16 +7,16 @@ import torch
 
 def overlap(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """Intersection over union of every pair: [..., N, 4], [..., M, 4] → [..., N, M]; 0 where a box is empty."""
-    first, second = one.unsqueeze(-2), other.unsqueeze(-3)
-    low = torch.maximum(first[..., :2], second[..., :2])
-    high = torch.minimum(first[..., 2:], second[..., 2:])
-    shared = (high - low).clamp(min=0).prod(-1)
-    union = _area(first) + _area(second) - shared
+    # Coordinate by coordinate: tensors whose last dimension is a pair are several times slower to work on.
+    ax1, ay1, ax2, ay2 = one.unsqueeze(-2).unbind(-1)
+    bx1, by1, bx2, by2 = other.unsqueeze(-3).unbind(-1)
+    across = (torch.minimum(ax2, bx2) - torch.maximum(ax1, bx1)).clamp(min=0)
+    down = (torch.minimum(ay2, by2) - torch.maximum(ay1, by1)).clamp(min=0)
+    shared = across * down
+    areas = [(x2 - x1).clamp(min=0) * (y2 - y1).clamp(min=0)
+             for x1, y1, x2, y2 in ((ax1, ay1, ax2, ay2), (bx1, by1, bx2, by2))]
+    union = areas[0] + areas[1] - shared
     return torch.where(union > 0, shared / union.clamp(min=torch.finfo(union.dtype).tiny), 0)
-
-
-def _area(boxes: torch.Tensor) -> torch.Tensor:
-    return (boxes[..., 2:] - boxes[..., :2]).clamp(min=0).prod(-1)
 
 
 @torch.no_grad()

@@ -16,7 +16,10 @@ from nsfrc.perception.base import Perception
 from nsfrc.perception.boxes import best_of_each
 
 SHIPPED = Path(__file__).parent / "shipped" / "yolo_kandinsky.safetensors"
-CANDIDATES = 64  # detections of an image before those of the same object are merged
+# Detections of an image before those of the same object are merged. A large object has up to 15, so that too few would
+# be used up by large objects before the small ones come.
+CANDIDATES = 256
+STEP = 32  # candidates come in whole vectors, so that last digits do not depend on their number
 SAME_OBJECT = 0.5  # shapes do not overlap, so the boxes of two of them never do by that much
 FLOOR = 0.1  # a detection with a lower score is none
 
@@ -83,7 +86,12 @@ class Yolo(Perception):
     def _candidates(self, found: yolo_network.Cells) -> tuple[torch.Tensor, torch.Tensor]:
         """Class logits [B, K, classes] and cells [B, K] of the best cells, the best first."""
         best = found.classes.detach().amax(1)
-        count = min(max(CANDIDATES, self.objects), best.shape[1])
+        count = CANDIDATES
+        if best.device.type == "cpu" and not torch.compiler.is_compiling():
+            # Those below the floor are dropped in the end and merge none that are above it: most need no work.
+            above = int((best.sigmoid() >= self.floor).sum(1).max()) if len(best) else 0
+            count = min(count, -(-above // STEP) * STEP)
+        count = min(max(count, self.objects), best.shape[1])
         which = best.topk(count, dim=1).indices
         classes = found.classes.shape[1]
         return found.classes.gather(2, which.unsqueeze(1).expand(-1, classes, -1)).transpose(1, 2), which
