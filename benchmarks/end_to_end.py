@@ -3,8 +3,8 @@
     python -m benchmarks.end_to_end            all six patterns, batches 1 … 50, about 3 minutes
     python -m benchmarks.end_to_end --quick    batches 1 and 16
 
-Writes results/end_to_end.csv and draws results/end_to_end.png from it: time by batch size, mean and standard
-deviation over the patterns, and the shares of decoding, perception, facts and reasoning.
+Writes results/end_to_end.csv, a row for each pattern and batch size, and results/end_to_end_by_batch.csv, mean and
+standard deviation over the patterns; results/end_to_end.png is drawn from them.
 """
 
 from __future__ import annotations
@@ -49,6 +49,31 @@ class Row:
     facts_and_reasoning_share: float
 
 
+@dataclass(frozen=True)
+class BatchRow:
+    """One batch size over all patterns: seconds a batch, mean and standard deviation, and mean seconds a stage."""
+
+    batch: int
+    patterns: int
+    mean: float
+    deviation: float
+    decode: float
+    perception: float
+    facts: float
+    reasoning: float
+
+
+def by_batch(rows: Sequence[Row]) -> list[BatchRow]:
+    """The rows of every batch size, as one."""
+    found = []
+    for batch in sorted({row.batch for row in rows}):
+        same = [row for row in rows if row.batch == batch]
+        totals = [row.total for row in same]
+        parts = [statistics.mean(getattr(row, stage) for row in same) for stage in STAGES]
+        found.append(BatchRow(batch, len(same), statistics.mean(totals), statistics.pstdev(totals), *parts))
+    return found
+
+
 def stages(pipe: Pipeline, paths: Sequence[Path]) -> list[float]:
     """Seconds of each stage for one batch of files."""
     marks = [time.perf_counter()]
@@ -80,19 +105,16 @@ def measure(pattern: str, pipe: Pipeline, paths: Sequence[Path], batch: int, bud
     )
 
 
-def draw(rows: Sequence[Row], path: Path) -> None:
+def draw(rows: Sequence[BatchRow], path: Path) -> None:
     """Mean and standard deviation over the patterns by batch size, and the shares of the stages."""
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    batches = sorted({row.batch for row in rows})
-    by_batch = {b: [row for row in rows if row.batch == b] for b in batches}
-    mean = [1e3 * statistics.mean(r.total for r in by_batch[b]) for b in batches]
-    spread = [1e3 * statistics.pstdev([r.total for r in by_batch[b]]) for b in batches]
+    batches = [row.batch for row in rows]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
-    left.errorbar(batches, mean, spread, marker="o", capsize=3)
+    left.errorbar(batches, [1e3 * r.mean for r in rows], [1e3 * r.deviation for r in rows], marker="o", capsize=3)
     left.set(xlabel="images in a batch", ylabel="milliseconds a batch",
              title="Files to answers, six patterns, one thread")
     left.set_ylim(bottom=0)
@@ -100,7 +122,7 @@ def draw(rows: Sequence[Row], path: Path) -> None:
     bottom = [0.0] * len(batches)
     places = range(len(batches))
     for stage in STAGES:
-        part = [1e3 * statistics.mean(getattr(r, stage) / r.batch for r in by_batch[b]) for b in batches]
+        part = [1e3 * getattr(r, stage) / r.batch for r in rows]
         right.bar(places, part, bottom=bottom, label=stage)
         bottom = [low + more for low, more in zip(bottom, part, strict=True)]
     right.set_xticks(places, [str(b) for b in batches])
@@ -131,9 +153,11 @@ def main() -> None:
                 print(f"{pattern:<14}{batch:>6}{row.images_per_second:>10.1f}                "
                       + "".join(f"{1e3 * getattr(row, s) / batch:>12.3f}" for s in STAGES)
                       + f"{row.facts_and_reasoning_share:>19.1%}", flush=True)
+    together, plot = options.out.with_stem(f"{options.out.stem}_by_batch"), options.out.with_suffix(".png")
     write_csv(options.out, rows)
-    draw(rows, options.out.with_suffix(".png"))
-    print(f"written to {options.out} and {options.out.with_suffix('.png')}")
+    write_csv(together, by_batch(rows))
+    draw(by_batch(rows), plot)
+    print(f"written to {options.out}, {together} and {plot}")
 
 
 if __name__ == "__main__":
