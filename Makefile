@@ -29,9 +29,9 @@ demo: $(VENV)/installed
 	@echo
 	@$(BIN)/python -m examples.demo build/demo
 
-# Kernels are tested in Triton's interpreter, which needs a process of its own, and the rest beside it; two files
-# that mostly wait for children go with the former, so that both take about as long.
-BESIDE := tests/kernels/test_source.py tests/test_roofline.py
+# Kernels are tested in Triton's interpreter, which needs a process of its own, and the rest beside it; some of that goes
+# with the former, so that both take about as long.
+BESIDE := tests/kernels/test_source.py tests/test_roofline.py tests/perception tests/valuation tests/swi
 test: $(VENV)/installed
 	@mkdir -p build
 	@(TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/kernels/values; values=$$?; \
