@@ -31,7 +31,7 @@ demo: $(VENV)/installed
 
 # Kernels are tested in Triton's interpreter, which needs a process of its own, and the rest beside it; some of that goes
 # with the former, so that both take about as long.
-BESIDE := tests/kernels/test_source.py tests/test_roofline.py tests/perception tests/valuation tests/swi
+BESIDE := tests/kernels/test_source.py tests/perception tests/valuation tests/swi
 test: $(VENV)/installed
 	@mkdir -p build
 	@(TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/kernels/values; values=$$?; \
