@@ -23,7 +23,7 @@ from nsfrc.data.figures import COLORS, SHAPES, Shape
 from nsfrc.data.kandinsky import PATTERNS
 from nsfrc.data.rules import RULES, doubtful
 from nsfrc.inference.calibration import threshold_for
-from nsfrc.inference.folders import class_folders, folder, match_labels
+from nsfrc.inference.folders import folder, match_labels
 from nsfrc.inference.results import Row as Answered
 from nsfrc.inference.stream import Asked, infer
 from nsfrc.pipelines import Pipeline, pipeline
@@ -68,8 +68,9 @@ def published(pattern: str, pipe: Pipeline, threshold: float, images: Path) -> N
     if not images.is_dir():
         print(f"{pattern:<14} no published figures: there is no folder {images}")
         return
-    labels = match_labels(class_folders(images), pipe.program.targets)
-    rows = [row for rows in infer(pipe, folder(images), Asked(threshold, labels)) for row in rows]
+    listing = folder(images)
+    labels = match_labels(listing.classes, pipe.program.targets)
+    rows = [row for rows in infer(pipe, listing, Asked(threshold, labels)) for row in rows]
     wrong = [row for row in rows if not row.right]
     by_rule = [row for row in wrong if row.objects is not None and follows(pattern, row.objects, row.answer == "true")]
     print(f"{pattern:<14} {len(rows)} published figures, {share(rows, wrong):.1f} % right; "

@@ -21,9 +21,10 @@ def scores(pattern: str, labelled: Sequence[Labelled]) -> np.ndarray:
     """The value of the pattern's program on the true objects of each figure: [figures]."""
     import torch
 
+    from nsfrc.pipelines import object_count
+
     program, facts, reasoner = _judge(pattern)
-    objects = len(next(t for t in program.ground.herbrand.types if t.role == "object").constants)
-    vectors = np.stack([truth(one.figure, objects) for one in labelled])
+    vectors = np.stack([truth(one.figure, object_count(program)) for one in labelled])
     with torch.no_grad():
         values: np.ndarray = reasoner(facts(torch.from_numpy(vectors)))[:, 0].numpy()
     return values

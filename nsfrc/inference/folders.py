@@ -93,11 +93,6 @@ def folder(path: str | Path) -> Listing:
     return Listing(path, dict(tree.files()), tuple(map(printable, tree.classes)), tree.others, tuple(tree.named))
 
 
-def class_folders(path: str | Path) -> list[str]:
-    """The names of the class folders in a folder that has nothing but these; otherwise nothing."""
-    return list(folder(path).classes)
-
-
 def match_labels(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
     """Class folders → the answer that is right for them; a folder that means none of them is left out.
 

@@ -35,9 +35,6 @@ class Perception(torch.nn.Module):
             load_into(model, weights)
         return model.eval()
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        raise NotImplementedError
-
     def column(self, name: str) -> int:
         """Where a named entry stands in a vector."""
         try:

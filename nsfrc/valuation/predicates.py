@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import ClassVar
 
 import torch
@@ -30,7 +31,7 @@ def attribute(obj: Objects, value: Attributes) -> torch.Tensor:
     return value.of(obj)
 
 
-class Concept(torch.nn.Module):
+class Concept(torch.nn.Module, ABC):
     """σ(w·x + b) of something measured, x [B, N]; w and b start as learnt by `nsfrc train concept NAME`."""
 
     name: ClassVar[str]
@@ -41,8 +42,9 @@ class Concept(torch.nn.Module):
         self.w = torch.nn.Parameter(torch.tensor(learnt["w"], dtype=torch.float32))
         self.b = torch.nn.Parameter(torch.tensor(learnt["b"], dtype=torch.float32))
 
+    @abstractmethod
     def measure(self, *objects: Objects) -> torch.Tensor:
-        raise NotImplementedError
+        """What x is: one number an atom, [B, N]."""
 
     def forward(self, *objects: Objects) -> torch.Tensor:
         return torch.sigmoid(self.w * self.measure(*objects) + self.b)

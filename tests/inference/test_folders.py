@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.folders import class_folders, folder, match_labels, printable
+from nsfrc.inference.folders import folder, match_labels, printable
 
 
 def make(root: Path, *names: str) -> Path:
@@ -47,12 +47,12 @@ def test_one_file(tmp_path: Path) -> None:
     make(tmp_path, "figure")
     (item,) = folder(tmp_path / "figure")
     assert (item.name, item.path, item.label) == ("figure", tmp_path / "figure", None)
-    assert class_folders(tmp_path / "figure") == []
+    assert list(folder(tmp_path / "figure").classes) == []
 
 
 def test_labels_are_the_first_folder(tmp_path: Path) -> None:
     make(tmp_path, "true/a.png", "true/deep/b.png", "false/c.png", "objects.json")
-    assert class_folders(tmp_path) == ["false", "true"]
+    assert list(folder(tmp_path).classes) == ["false", "true"]
     assert [(i.name, i.label) for i in folder(tmp_path)] == [
         ("false/c.png", "false"), ("true/a.png", "true"), ("true/deep/b.png", "true"),
     ]
@@ -67,7 +67,7 @@ def test_labels_are_the_first_folder(tmp_path: Path) -> None:
 ])
 def test_when_folders_are_classes(files: list[str], classes: list[str], tmp_path: Path) -> None:
     make(tmp_path, *files)
-    assert class_folders(tmp_path) == classes
+    assert list(folder(tmp_path).classes) == classes
     assert {i.label for i in folder(tmp_path)} == (set(classes) or {None})
 
 

@@ -14,7 +14,7 @@ from nsfrc.data.figures import Figure
 from nsfrc.data.kandinsky import PATTERNS, Labelled, figure
 from nsfrc.data.render import render
 from nsfrc.inference import calibration
-from nsfrc.inference.folders import class_folders, folder, match_labels
+from nsfrc.inference.folders import folder, match_labels
 from nsfrc.inference.images import prepare, to_tensor
 from nsfrc.inference.stream import Asked, infer
 from nsfrc.perception import weights
@@ -62,8 +62,9 @@ def test_answers_to_published_figures(pattern: str, pipes: dict[str, Pipeline]) 
     if not images.is_dir():
         pytest.skip("the published sample figures are not here")
     pipe = pipes[pattern]
-    labels = match_labels(class_folders(images), pipe.program.targets)
-    rows = [row for rows in infer(pipe, folder(images), Asked(threshold(pipe), labels)) for row in rows]
+    listing = folder(images)
+    labels = match_labels(listing.classes, pipe.program.targets)
+    rows = [row for rows in infer(pipe, listing, Asked(threshold(pipe), labels)) for row in rows]
     assert len(rows) >= 25
     wrong = {row.file for row in rows if not row.right} - MISLABELLED.get(pattern, set())
     assert len(wrong) <= (0 if pattern in ("twopairs", "threepairs", "closeby") else 1), wrong
@@ -117,6 +118,7 @@ def test_examples_are_answered_rightly(pipes: dict[str, Pipeline]) -> None:
     """The figures that `make demo` shows."""
     for pattern, pipe in pipes.items():
         images = Path(__file__).parents[2] / "examples/figures" / pattern
-        labels = match_labels(class_folders(images), pipe.program.targets)
-        rows = [row for rows in infer(pipe, folder(images), Asked(threshold(pipe), labels)) for row in rows]
+        listing = folder(images)
+        labels = match_labels(listing.classes, pipe.program.targets)
+        rows = [row for rows in infer(pipe, listing, Asked(threshold(pipe), labels)) for row in rows]
         assert np.all([row.right for row in rows]) and len(rows) == 12
