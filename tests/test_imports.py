@@ -16,7 +16,7 @@ import nsfrc
 
 ROOT = Path(nsfrc.__file__).parent
 LAYERS = (
-    {"errors"},
+    {"errors", "camera"},
     {"ir"},
     {"syntax"},
     {"parse", "check"},
@@ -41,7 +41,7 @@ UPWARDS = {
     ("program", "engines"),  # `program.reasoner()` builds what runs the program
     ("program", "reasoner"),
 }
-HEAVY = {"torch", "numba", "triton", "llvmlite", "ultralytics", "cv2", "PIL"}
+HEAVY = {"torch", "numba", "triton", "llvmlite", "ultralytics", "cv2", "PIL", "scipy", "bpy"}
 
 
 @dataclass(frozen=True)

@@ -1,60 +1,28 @@
-"""`nsfrc data`: figures with labels and true objects, to train and test on."""
+"""`nsfrc data`: figures and scenes with labels and true objects, to train and test on."""
 
 from __future__ import annotations
 
-import json
-import sys
-from pathlib import Path
-
 import click
 
+from nsfrc.cli.lazy import LazyGroup
 
-@click.group("data", epilog="Example: nsfrc data kandinsky twopairs --out figures --count 100")
-def command() -> None:
-    """Make figures with labels and true objects, to train and test on."""
+COMMANDS = {
+    "kandinsky": ("nsfrc.cli.data_kandinsky", "Kandinsky figures of a pattern, or of none."),
+    "clevr": ("nsfrc.cli.data_clevr:clevr", "CLEVR scenes of no class, to train perception with."),
+    "clevr-hans3": ("nsfrc.cli.data_clevr:hans3", "CLEVR scenes of the three classes of CLEVR-Hans3."),
+    "clevr-hans7": ("nsfrc.cli.data_clevr:hans7", "CLEVR scenes of the seven classes of CLEVR-Hans7."),
+}
 
 
-@command.command(
-    "kandinsky",
+@click.group(
+    "data",
+    cls=LazyGroup,
+    elsewhere=COMMANDS,
     epilog="""\b
-Patterns:
-  twopairs  threepairs  closeby  red_triangle  online_pair  nine_circles
-  free      no pattern: 2 to 10 objects anywhere, with boxes for training a detector
-\b
 Examples:
-  nsfrc data kandinsky twopairs --out figures --count 200
-  nsfrc data kandinsky free --out train --count 8000 --seed 1
+  nsfrc data kandinsky twopairs --out figures --count 100
+  nsfrc data clevr-hans3 --out hans3 --count 180 --size 240x160 --samples 8
 """,
 )
-@click.argument("pattern")
-@click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="Folder for the figures.")
-@click.option("--count", "-n", default=100, show_default=True, type=click.IntRange(1, 1_000_000),
-              help="How many figures.")
-@click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63), help="Same seed, same bytes.")
-@click.option("--json", "as_json", is_flag=True, help="Say what was written as JSON.")
-def kandinsky(pattern: str, out: Path, count: int, seed: int, as_json: bool) -> None:
-    """Make Kandinsky figures of PATTERN.
-
-    Half of them have the pattern (DIR/true) and half do not (DIR/false), most of those for one reason only. The
-    program of the same name agrees with every label. objects.json says what is truly in each figure.
-    """
-    from nsfrc.data import folder
-    from nsfrc.data.kandinsky import chosen_name
-
-    pattern = chosen_name(pattern)
-    done = 0
-    figures = folder.write(pattern, out, count, seed)
-    try:
-        with click.progressbar(figures, length=count, label=f"drawing {pattern}", file=sys.stderr,
-                               hidden=not sys.stderr.isatty()) as paths:
-            for _ in paths:
-                done += 1
-    except KeyboardInterrupt:
-        figures.close()  # writes objects.json of what is done
-        click.echo(f"stopped after {done} of {count} figures, which are in {out}; "
-                   f"the same command makes them all", err=True)
-        raise SystemExit(130) from None
-    if as_json:
-        click.echo(json.dumps({"pattern": pattern, "out": str(out), "figures": done, "seed": seed}))
-    else:
-        click.echo(f"{done} figures of {pattern} in {out}, with their true objects in {out / folder.TRUTH}")
+def command() -> None:
+    """Make figures or scenes with labels and true objects, to train and test on."""

@@ -11,7 +11,7 @@ import click
 class LazyGroup(click.Group):
     """A group that knows its commands by name.
 
-    elsewhere: command → (module whose `command` it is, what the group's help says of it).
+    elsewhere: command → (module whose `command` it is, or module:name, what the group's help says of it).
     """
 
     def __init__(self, *args: Any, elsewhere: dict[str, tuple[str, str]], **kwargs: Any) -> None:
@@ -24,7 +24,8 @@ class LazyGroup(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in self.elsewhere:
             return None
-        command = importlib.import_module(self.elsewhere[name][0]).command
+        module, _, attribute = self.elsewhere[name][0].partition(":")
+        command = getattr(importlib.import_module(module), attribute or "command")
         assert isinstance(command, click.Command)
         return command
 

@@ -1,0 +1,1 @@
+"""CLEVR scenes: objects on a grey floor, their labels after CLEVR-Hans, their pictures by Blender."""
