@@ -32,7 +32,10 @@ def attribute(obj: Objects, value: Attributes) -> torch.Tensor:
 
 
 class Concept(torch.nn.Module, ABC):
-    """σ(w·x + b) of something measured, x [B, N]; w and b start as learnt by `nsfrc train concept NAME`."""
+    """σ(w·x + b) of something measured; w and b start as learnt by `nsfrc train concept NAME`.
+
+    One number x [B, N] has one w; k numbers x [B, N, k] have a w each, w [k].
+    """
 
     name: ClassVar[str]
 
@@ -44,10 +47,11 @@ class Concept(torch.nn.Module, ABC):
 
     @abstractmethod
     def measure(self, *objects: Objects) -> torch.Tensor:
-        """What x is: one number an atom, [B, N]."""
+        """What x is: one number an atom, [B, N], or k of them, [B, N, k]."""
 
     def forward(self, *objects: Objects) -> torch.Tensor:
-        return torch.sigmoid(self.w * self.measure(*objects) + self.b)
+        weighted = self.w * self.measure(*objects)
+        return torch.sigmoid((weighted if self.w.ndim == 0 else weighted.sum(dim=-1)) + self.b)
 
 
 @neural_predicate("closeby", symmetric=True)
@@ -72,6 +76,54 @@ class Online(Concept):
         if len(objects) < 3:
             raise NsfrcError(f"online is a relation between three or more objects, not {len(objects)}")
         return line_residual(torch.stack([obj.centre for obj in objects], dim=-2))
+
+
+class Seen(Concept):
+    """Where objects of a 3D scene are, as its camera sees them: σ(w·x + b) times the objectness of each of them.
+
+    Of a vector's entries x goes from left to right in the image, y along the ground towards the camera, z upwards.
+    """
+
+    def forward(self, *objects: Objects) -> torch.Tensor:
+        value = super().forward(*objects)
+        for obj in objects:
+            value = value * obj["objectness"]
+        return value
+
+
+class Side(Seen):
+    """On which side of the image an object is. Its entry x says it alone, since the camera looks at x = 0.5."""
+
+    def measure(self, *objects: Objects) -> torch.Tensor:
+        if len(objects) != 1:
+            raise NsfrcError(f"{self.name} is about one object, not {len(objects)}")
+        return objects[0]["x"]
+
+
+@neural_predicate("leftside")
+class Leftside(Side):
+    """The object lies in the left half of the image."""
+
+    name = "leftside"
+
+
+@neural_predicate("rightside")
+class Rightside(Side):
+    """The object lies in the right half of the image."""
+
+    name = "rightside"
+
+
+@neural_predicate("front")
+class Front(Seen):
+    """The first object lies in front of the second: nearer to the camera, along the ground."""
+
+    name = "front"
+
+    def measure(self, *objects: Objects) -> torch.Tensor:
+        if len(objects) != 2:
+            raise NsfrcError(f"front is a relation between two objects, not {len(objects)}")
+        return torch.stack([obj[axis] for obj in objects for axis in ("x", "y", "z")], dim=-1)
 
 
 def distance(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:

@@ -92,11 +92,13 @@ def test_shipped_predicates_may_be_replaced(tmp_path: Path) -> None:
     assert (converter(compiled("twopairs"))(random_objects(1, 4))[0, compiled("twopairs").index("in(obj3,img)")]) == 1
 
 
-def test_a_predicate_without_a_function() -> None:
+def test_a_predicate_without_a_function(tmp_path: Path) -> None:
+    rules = program(tmp_path, ":- neural(behind(object, object)). :- neural(tall(object)). :- target(kp(img)).\n"
+                              "kp(X) :- in(O, X), behind(O, P), tall(O).")
     with pytest.raises(NsfrcError) as refused:
-        FactsConverter(compiled("clevr_hans7"), (*DIMENSIONS, "x", "y", "z"))
+        FactsConverter(rules, DIMENSIONS)
     text = str(refused.value)
-    assert "front/2, leftside/1, rightside/1" in text and '@nsfrc.neural_predicate("front")' in text
+    assert "behind/2, tall/1" in text and '@nsfrc.neural_predicate("behind")' in text
     assert all(name in text for name in names()) and {"in", "color", "shape", "closeby", "online"} <= set(names())
 
 
