@@ -77,7 +77,7 @@ def by_batch(rows: Sequence[Row]) -> list[BatchRow]:
 def stages(pipe: Pipeline, paths: Sequence[Path]) -> list[float]:
     """Seconds of each stage for one batch of files."""
     marks = [time.perf_counter()]
-    images = to_tensor([read(path, pipe.perception.size).pixels for path in paths])
+    images = to_tensor([read(path, pipe.perception.size, pipe.perception.fit).pixels for path in paths])
     marks.append(time.perf_counter())
     with torch.no_grad():
         objects = pipe.perception(images)

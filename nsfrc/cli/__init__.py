@@ -15,8 +15,9 @@ COMMANDS = {
     "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
     "infer": ("nsfrc.cli.infer", "Answer a program's question for every image in a folder."),
     "import": ("nsfrc.cli.importing", "Turn a published plain-text language folder into one .pl file."),
-    "data": ("nsfrc.cli.data", "Make figures with labels and true objects, to train and test on."),
+    "data": ("nsfrc.cli.data", "Make figures or scenes with labels and true objects, to train and test on."),
     "train": ("nsfrc.cli.train", "Train a perception model, or a concept such as closeby."),
+    "weights": ("nsfrc.cli.weights", "Bring weights that others published, and see what each perception uses."),
     "programs": ("nsfrc.cli.programs", "List the programs that come with nsfrc."),
 }
 

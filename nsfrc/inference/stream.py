@@ -17,7 +17,10 @@ from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import FALSE, TRUE, Item
 from nsfrc.inference.images import ImageError, Picture, read, to_tensor
 from nsfrc.inference.results import DIGITS, Row
+from nsfrc.perception.base import Fit
 from nsfrc.pipelines import Pipeline, Prediction
+
+Frame = tuple[tuple[int, int], Fit]  # the size that perception wants, and how images are brought to it
 
 
 @dataclass(frozen=True)
@@ -53,7 +56,8 @@ def infer(pipe: Pipeline, items: Iterable[Item], asked: Asked) -> Iterator[list[
     """
     piece = pipe.perception.piece if pipe.device.type == "cpu" else None
     size = piece or asked.batch_size
-    loaded = load(items, pipe.perception.size, asked.decoders, 2 * size)
+    frame = pipe.perception.size, pipe.perception.fit
+    loaded = load(items, frame, asked.decoders, 2 * size)
     try:
         while batch := list(islice(loaded, size)):
             yield _rows(pipe, batch, asked, piece or 0)
@@ -61,17 +65,17 @@ def infer(pipe: Pipeline, items: Iterable[Item], asked: Asked) -> Iterator[list[
         loaded.close()
 
 
-def load(items: Iterable[Item], size: tuple[int, int], threads: int, ahead: int) -> Generator[Loaded, None, None]:
+def load(items: Iterable[Item], frame: Frame, threads: int, ahead: int) -> Generator[Loaded, None, None]:
     """Pictures in the order of the items, read by so many threads, at most `ahead` before they are wanted."""
     if not threads:
         for item in items:
-            yield _load(item, size)
+            yield _load(item, *frame)
         return
     waiting: deque[Future[Loaded]] = deque()
     pool = ThreadPoolExecutor(threads, thread_name_prefix="nsfrc-read")
     try:
         for item in items:
-            waiting.append(pool.submit(_load, item, size))
+            waiting.append(pool.submit(_load, item, *frame))
             if len(waiting) >= ahead:
                 yield waiting.popleft().result()
         while waiting:
@@ -80,11 +84,11 @@ def load(items: Iterable[Item], size: tuple[int, int], threads: int, ahead: int)
         pool.shutdown(cancel_futures=True)
 
 
-def _load(item: Item, size: tuple[int, int]) -> Loaded:
+def _load(item: Item, size: tuple[int, int], fit: Fit) -> Loaded:
     if item.error is not None:
         return Loaded(item, None, item.error)
     try:
-        return Loaded(item, read(item.path, size), None)
+        return Loaded(item, read(item.path, size, fit), None)
     except ImageError as error:
         return Loaded(item, None, error.reason)
 

@@ -5,20 +5,26 @@ from __future__ import annotations
 import importlib
 import os
 import sys
+from dataclasses import dataclass
 from importlib.metadata import entry_points
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import torch
 
 from nsfrc.errors import NsfrcError, did_you_mean
-from nsfrc.perception.base import Perception
+from nsfrc.perception.base import Fit, Perception
+from nsfrc.perception.home import weights_home
 from nsfrc.perception.weights import checksum, load_into
 
-__all__ = ["Perception", "create", "names", "usable_device"]
+__all__ = ["Perception", "Used", "create", "names", "usable_device", "used_weights"]
 
 GROUP = "nsfrc.perception"  # entry points of other packages: a name and "module:Class"
-BUILT_IN = {"yolo": "nsfrc.perception.yolo:Yolo"}
+BUILT_IN = {
+    "yolo": "nsfrc.perception.yolo:Yolo",
+    "yolo_clevr": "nsfrc.perception.yolo_clevr:YoloClevr",
+    "slot_attention": "nsfrc.perception.slot_attention:SlotAttention",
+}
 BUILT_IN_MODULES = {address.partition(":")[0] for address in BUILT_IN.values()}
 
 
@@ -34,7 +40,7 @@ class Adapted(Perception):
         super().__init__()
         self.module, self.objects = module, getattr(module, "objects", objects)
         self.dimensions, self.size = getattr(module, "dimensions", ()), getattr(module, "size", (0, 0))
-        self.identity = getattr(module, "identity", "unknown")
+        self.identity, self.fit = getattr(module, "identity", "unknown"), getattr(module, "fit", "letterbox")
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         found: torch.Tensor = self.module(images)
@@ -55,6 +61,32 @@ def create(name: str, objects: int, weights: Path | None = None, device: str = "
     model = model.eval().to(place)
     _try_out(name, model, place)
     return model
+
+
+@dataclass(frozen=True)
+class Used:
+    """The weights of a perception where none are named. state: shipped, imported, missing, none or unusable."""
+
+    model: str
+    state: str
+    path: Path | None
+
+
+def used_weights() -> list[Used]:
+    """What each of `names()` uses where it is given no weights."""
+    return [_used(name) for name in names()]
+
+
+def _used(name: str) -> Used:
+    try:
+        cls = _find(name)
+    except NsfrcError:  # a package of somebody else's that cannot be imported
+        return Used(name, "unusable", None)
+    path = cls.usual_weights() if isinstance(cls, type) and issubclass(cls, Perception) else None
+    if path is None:
+        return Used(name, "none", None)
+    state = "imported" if path.is_relative_to(weights_home()) else "shipped"
+    return Used(name, state if path.is_file() else "missing", path)
 
 
 def usable_device(device: str) -> str:
@@ -126,6 +158,8 @@ def _check(name: str, model: Perception, objects: int) -> None:
         raise NsfrcError(f"perception {name!r} has a name twice in its `dimensions`: {', '.join(dimensions)}")
     if not isinstance(size, tuple | list) or len(size) != 2 or not all(isinstance(s, int) and s > 0 for s in size):
         raise NsfrcError(f"perception {name!r} needs `size`, the (height, width) of its images, not {size!r}")
+    if model.fit not in get_args(Fit):
+        raise NsfrcError(f"perception {name!r} needs `fit`, one of {', '.join(get_args(Fit))}, not {model.fit!r}")
     if getattr(model, "objects", objects) != objects:
         raise NsfrcError(f"perception {name!r} finds {model.objects} objects; the program asks for {objects}")
     model.dimensions, model.size, model.objects = tuple(dimensions), (size[0], size[1]), objects

@@ -36,6 +36,11 @@ class Attributes:
             number = number * len(group) + group.index(value)
         return number
 
+    def members(self) -> torch.Tensor:
+        """Which values each class has: [classes, values] of 0 and 1."""
+        rows = [[float(value in combined) for value in self.values] for combined in product(*self.groups)]
+        return torch.tensor(rows)
+
     def marginals(self, probabilities: torch.Tensor) -> torch.Tensor:
         """Probabilities of the classes [..., classes] → of the values [..., values], group after group."""
         sizes = [len(group) for group in self.groups]
@@ -47,3 +52,7 @@ class Attributes:
 
 
 KANDINSKY = Attributes((("red", "yellow", "blue"), ("square", "circle", "triangle")))
+CLEVR = Attributes((
+    ("sphere", "cube", "cylinder"), ("large", "small"), ("rubber", "metal"),
+    ("cyan", "blue", "yellow", "purple", "red", "green", "gray", "brown"),
+))

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Self
+from typing import Literal, Self
 
+import numpy as np
 import torch
 
 from nsfrc.errors import NsfrcError
+
+Fit = Literal["letterbox", "stretch"]
 
 
 class Perception(torch.nn.Module):
     """Images [B, 3, H, W] with values 0 … 1 → object vectors [B, E, D]; a missing object is a row of zeros.
 
     dimensions: the D names, such as ("x1", …, "red", …, "objectness"). Neural predicates find their entries by name:
-    `color(obj1, red)` reads "red". size: (H, W) that images are brought to. objects: E.
+    `color(obj1, red)` reads "red". size: (H, W) that images are brought to. objects: E. fit: how they are brought to
+    it, "letterbox" with their proportions kept and bars beside them, or "stretch" to fill it.
     identity: what calibration goes by; it changes whenever the weights do. piece: where set, a folder of images goes
     through a CPU in pieces of exactly so many, as the last digits of convolutions depend on how many there are.
     """
@@ -24,6 +28,7 @@ class Perception(torch.nn.Module):
     objects: int
     identity: str = "unknown"
     piece: int | None = None
+    fit: Fit = "letterbox"
 
     @classmethod
     def build(cls, objects: int, weights: Path | None) -> Self:
@@ -34,6 +39,21 @@ class Perception(torch.nn.Module):
         if weights is not None:
             load_into(model, weights)
         return model.eval()
+
+    @classmethod
+    def usual_weights(cls) -> Path | None:
+        """The file of weights that `build` takes where it is given none; it may be missing. None if it takes none."""
+        return getattr(cls, "shipped", None)
+
+    def places(self, vectors: np.ndarray) -> np.ndarray | None:
+        """Where the objects of vectors [E, D] are, for reports: [E, 2] x, y as fractions of what the model was given.
+
+        These are the middles of boxes; None where there are no boxes, and the model knows of no other way.
+        """
+        if not {"x1", "y1", "x2", "y2"} <= set(self.dimensions):
+            return None
+        x1, y1, x2, y2 = (vectors[:, self.column(name)] for name in ("x1", "y1", "x2", "y2"))
+        return np.stack([(x1 + x2) / 2, (y1 + y2) / 2], axis=1)
 
     def column(self, name: str) -> int:
         """Where a named entry stands in a vector."""

@@ -15,12 +15,11 @@ from nsfrc.perception.attributes import KANDINSKY, Attributes
 from nsfrc.perception.base import Perception
 from nsfrc.perception.boxes import best_of_each
 
-SHIPPED = Path(__file__).parent / "shipped" / "yolo_kandinsky.safetensors"
+SHIPPED = Path(__file__).parent / "shipped"
 # Detections of an image before those of the same object are merged. A large object has up to 15, so that too few would
 # be used up by large objects before the small ones come.
 CANDIDATES = 256
 STEP = 32  # candidates come in whole vectors, so that last digits do not depend on their number
-SAME_OBJECT = 0.5  # shapes do not overlap, so the boxes of two of them never do by that much
 FLOOR = 0.1  # a detection with a lower score is none
 
 
@@ -31,32 +30,38 @@ class Yolo(Perception):
     calibration: (a, b) of objectness = σ(a · logit + b), the logit being that of the best class.
     """
 
+    name = "yolo"
+    shipped = SHIPPED / "yolo_kandinsky.safetensors"
+    usual_attributes = KANDINSKY
+    usual_size: tuple[int, int] = (160, 160)
+    judges_place = False  # objectness is how sure it is of the class too, not only that something is there
+    same_object = 0.5  # shapes do not overlap, so the boxes of two of them never do by that much
     piece = 32  # as fast an image as 16 or 50 at a time, and whole vectors for every loop over them
 
     def __init__(
-        self, objects: int, variant: str = "n", size: int = 160, attributes: Attributes = KANDINSKY,
-        calibration: tuple[float, float] = (1.0, 0.0), floor: float = FLOOR,
+        self, objects: int, variant: str = "n", size: tuple[int, int] | None = None,
+        attributes: Attributes | None = None, calibration: tuple[float, float] = (1.0, 0.0), floor: float = FLOOR,
     ) -> None:
         super().__init__()
-        self.objects, self.size, self.variant = objects, (size, size), variant
-        self.attributes, self.calibration, self.floor = attributes, calibration, floor
-        self.dimensions = ("x1", "y1", "x2", "y2", *attributes.values, "objectness")
-        self.identity = f"yolo-{variant}:untrained"
-        self.network = yolo_network.build(variant, len(attributes.classes))
+        self.objects, self.size, self.variant = objects, size or self.usual_size, variant
+        self.attributes, self.calibration, self.floor = attributes or self.usual_attributes, calibration, floor
+        self.dimensions = ("x1", "y1", "x2", "y2", *self.attributes.values, "objectness")
+        self.identity = f"{self.name}-{variant}:untrained"
+        self.network = yolo_network.build(variant, len(self.attributes.classes))
 
     @classmethod
     def build(cls, objects: int, weights: Path | None = None) -> Self:
         """The trained model, frozen and fused for inference; without `weights`, those that come with nsfrc."""
-        if weights is None and not SHIPPED.exists():
+        if weights is None and not cls.shipped.exists():
             raise NsfrcError(
-                f"{SHIPPED} is missing: train one with nsfrc train perception --out yolo.safetensors, "
-                f"then pass --weights yolo.safetensors"
+                f"{cls.shipped} is missing: train one with nsfrc train perception --model {cls.name} "
+                f"--out {cls.name}.safetensors, then pass --weights {cls.name}.safetensors"
             )
-        path = weights or SHIPPED
+        path = weights or cls.shipped
         header, tensors = files.load(path)
-        model = cls(objects, **_settings(header, path))
+        model = cls(objects, **_settings(header, path, cls.name))
         files.fill(model, tensors, path)
-        model.identity = f"yolo-{model.variant}:{header['crc32']}"
+        model.identity = f"{cls.name}-{model.variant}:{header['crc32']}"
         model.eval().requires_grad_(False)
         model.network.fuse(verbose=False)
         model.network.to(memory_format=torch.channels_last)  # about a tenth faster on a CPU
@@ -75,9 +80,9 @@ class Yolo(Perception):
         height, width = images.shape[2:]
         scale = images.new_tensor([width, height, width, height])
         boxes = (yolo_network.boxes(found, which) / scale).clamp(0, 1)
-        best = logits.amax(-1)
-        keep = best_of_each(boxes, SAME_OBJECT) & (best.sigmoid() >= self.floor)
-        vectors = self._vectors(boxes, logits, best)
+        strength = self.strength(logits)
+        keep = best_of_each(boxes, self.same_object) & (strength.sigmoid() >= self.floor)
+        vectors = self._vectors(boxes, logits, strength)
         order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, : self.objects, None]
         chosen = vectors.gather(1, order.expand(-1, -1, vectors.shape[-1]))
         chosen = torch.where(keep.unsqueeze(-1).gather(1, order), chosen, 0)
@@ -96,38 +101,46 @@ class Yolo(Perception):
         classes = found.classes.shape[1]
         return found.classes.gather(2, which.unsqueeze(1).expand(-1, classes, -1)).transpose(1, 2), which
 
-    def _vectors(self, boxes: torch.Tensor, logits: torch.Tensor, best: torch.Tensor) -> torch.Tensor:
+    def strength(self, logits: torch.Tensor) -> torch.Tensor:
+        """How sure it is that there is an object, from the logits of its classes [..., classes]: a logit [...]."""
+        return logits.amax(-1)
+
+    def _vectors(self, boxes: torch.Tensor, logits: torch.Tensor, strength: torch.Tensor) -> torch.Tensor:
         scores = logits.sigmoid()
         likely = scores / scores.sum(-1, keepdim=True).clamp(min=torch.finfo(scores.dtype).tiny)
         a, b = self.calibration
-        objectness = (a * best + b).sigmoid()
+        objectness = (a * strength + b).sigmoid()
         return torch.cat([boxes, self.attributes.marginals(likely), objectness.unsqueeze(-1)], -1)
 
     def header(self) -> dict[str, Any]:
         """What a file of weights says about the model in it."""
+        height, width = self.size
         return {
-            "kind": "perception", "model": "yolo", "variant": self.variant, "size": self.size[0],
+            "kind": "perception", "model": self.name, "variant": self.variant,
+            "size": width if height == width else [height, width],
             "attributes": self.attributes.groups, "classes": self.attributes.classes,
             "calibration": list(self.calibration),
         }
 
 
-def _settings(header: dict[str, Any], path: Path) -> dict[str, Any]:
+def _settings(header: dict[str, Any], path: Path, name: str) -> dict[str, Any]:
     """The arguments of Yolo from a header, checked."""
-    if header.get("kind") != "perception" or header.get("model") != "yolo":
+    if header.get("kind") != "perception" or header.get("model") != name:
         what = f"{header.get('kind', 'nothing')} {header.get('model', '')}".strip()
-        raise NsfrcError(f"{path} does not hold a yolo perception (its header says {what}): "
-                         f"train one with nsfrc train perception")
+        raise NsfrcError(f"{path} does not hold a {name} perception (its header says {what}): "
+                         f"train one with nsfrc train perception --model {name}")
     try:
         attributes = Attributes(tuple(tuple(str(v) for v in group) for group in header["attributes"]))
         a, b = (float(value) for value in header.get("calibration", (1.0, 0.0)))
-        size, variant = header["size"], header["variant"]
+        height, width = header["size"] if isinstance(header["size"], list) else (header["size"],) * 2
+        variant = header["variant"]
         sound = (
-            variant in yolo_network.VARIANTS and isinstance(size, int) and size > 0 and size % 32 == 0
-            and list(attributes.classes) == header["classes"] and 0 < a < math.inf and math.isfinite(b)
+            variant in yolo_network.VARIANTS and list(attributes.classes) == header["classes"]
+            and all(isinstance(side, int) and side > 0 and side % 32 == 0 for side in (height, width))
+            and 0 < a < math.inf and math.isfinite(b)
         )
     except (LookupError, TypeError, ValueError):
         sound = False
     if not sound:
         raise NsfrcError(f"{path} is damaged (its header makes no sense): get or train the weights again")
-    return {"variant": variant, "size": size, "attributes": attributes, "calibration": (a, b)}
+    return {"variant": variant, "size": (height, width), "attributes": attributes, "calibration": (a, b)}

@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from nsfrc.perception.attributes import Attributes
 from nsfrc.perception.offline import load_ultralytics
 
 VARIANTS = ("n", "s")
@@ -33,6 +34,30 @@ def build(variant: str, classes: int) -> Any:
     from ultralytics.nn.tasks import DetectionModel
 
     return DetectionModel(f"yolov5{variant}.yaml", ch=3, nc=classes, verbose=False)
+
+
+class Combined(torch.nn.Module):
+    """Logits of the values of all attributes [B, values, H, W] → of the classes [B, classes, H, W]: their sums.
+
+    A class is one value of every attribute, so what is learnt about a colour serves every shape of that colour.
+    """
+
+    def __init__(self, attributes: Attributes) -> None:
+        super().__init__()
+        self.register_buffer("members", attributes.members(), persistent=False)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return torch.einsum("cv,bvhw->bchw", self.members, values)
+
+
+def share_values(network: Any, attributes: Attributes) -> None:
+    """Let a network of these classes learn the values of their attributes, and the classes from them."""
+    values = len(attributes.values)
+    for branch in network.model[-1].cv3:
+        last = branch[-1]
+        learnt = torch.nn.Conv2d(last.in_channels, values, 1)
+        torch.nn.init.constant_(learnt.get_parameter("bias"), last.bias[0].item() / len(attributes.groups))
+        branch[-1] = torch.nn.Sequential(learnt, Combined(attributes))
 
 
 def cells(network: Any, images: torch.Tensor) -> Cells:

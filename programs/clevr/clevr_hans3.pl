@@ -4,6 +4,8 @@
 :- use_module(library(nsfr)).
 :- include('clevr.pl').
 
+:- perception(slot_attention).
+
 :- pred(kp1(image)).
 :- pred(kp2(image)).
 :- pred(kp3(image)).

@@ -7,6 +7,8 @@
 :- use_module(library(nsfr)).
 :- include('clevr.pl').
 
+:- perception(slot_attention).
+
 :- neural(front(object, object)).
 :- neural(leftside(object)).
 :- neural(rightside(object)).

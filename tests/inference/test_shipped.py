@@ -18,7 +18,7 @@ from nsfrc.inference.folders import folder, match_labels
 from nsfrc.inference.images import prepare, to_tensor
 from nsfrc.inference.stream import Asked, infer
 from nsfrc.perception import weights
-from nsfrc.perception.yolo import SHIPPED
+from nsfrc.perception.yolo import Yolo
 from nsfrc.pipelines import Pipeline, pipeline
 
 SEED = 5_000_000  # a stream of figures of its own
@@ -102,11 +102,11 @@ def test_gradients_reach_the_image(pipes: dict[str, Pipeline]) -> None:
 
 
 def test_the_file_says_how_it_was_made() -> None:
-    header, tensors = weights.load(SHIPPED)
+    header, tensors = weights.load(Yolo.shipped)
     assert header["made_by"]["command"].startswith("nsfrc train perception")
     assert isinstance(header["made_by"]["seed"], int)
     assert {t.dtype for t in tensors.values() if t.is_floating_point()} == {torch.float16}
-    assert SHIPPED.stat().st_size < 6_000_000
+    assert Yolo.shipped.stat().st_size < 6_000_000
 
 
 def test_the_calibration_is_of_the_detector_that_ships(pipes: dict[str, Pipeline]) -> None:

@@ -15,7 +15,7 @@ def random_yolo(objects: int = 6, size: int = 64, floor: float = 0.1, seed: int 
     """An untrained network made lively: its last layers say something else everywhere."""
     with torch.random.fork_rng(devices=[]):
         torch.manual_seed(seed)
-        model = Yolo(objects, size=size, floor=floor).eval()
+        model = Yolo(objects, size=(size, size), floor=floor).eval()
         for name, buffer in model.named_buffers():
             if name.endswith("running_var"):
                 buffer.fill_(0.02)  # an untrained network lets almost nothing through

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from nsfrc.errors import NsfrcError
-from nsfrc.perception import yolo, yolo_network
+from nsfrc.perception import yolo_network
 from nsfrc.perception.attributes import KANDINSKY
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_network import BINS, Cells
@@ -48,7 +48,7 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Yolo:
         (8, (0, 16, 16, 16), "yellow square", 2.5),
     ])
     monkeypatch.setattr(yolo_network, "cells", lambda network, images: found)
-    return Yolo(3, size=SIDE, calibration=(2.0, -1.0))
+    return Yolo(3, size=(SIDE, SIDE), calibration=(2.0, -1.0))
 
 
 def test_detections_become_vectors(model: Yolo) -> None:
@@ -162,8 +162,8 @@ def test_a_wrong_header_is_refused(changes: dict[str, object], message: str, tmp
 
 
 def test_without_shipped_weights_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(yolo, "SHIPPED", tmp_path / "none.safetensors")
-    with pytest.raises(NsfrcError, match="nsfrc train perception --out"):
+    monkeypatch.setattr(Yolo, "shipped", tmp_path / "none.safetensors")
+    with pytest.raises(NsfrcError, match="nsfrc train perception --model yolo --out"):
         Yolo.build(4)
 
 
@@ -173,7 +173,7 @@ def test_ultralytics_leaves_no_trace(tmp_path: Path) -> None:
         "from PIL import Image\n"
         "save, image_open, options = torch.save, Image.open, np.get_printoptions()\n"
         "from nsfrc.perception.yolo import Yolo\n"
-        "model = Yolo(4, size=64).eval()\n"
+        "model = Yolo(4, size=(64, 64)).eval()\n"
         "model.network.fuse(verbose=False)\n"
         "model(torch.zeros(1, 3, 64, 64))\n"
         "assert 'torchvision' not in sys.modules\n"

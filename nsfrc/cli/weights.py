@@ -1,0 +1,66 @@
+"""`nsfrc weights`: bring weights for a perception, and see which there are."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import click
+
+MODELS = ("slot_attention",)
+
+
+@click.group("weights", epilog="""\b
+Examples:
+  nsfrc weights list
+  nsfrc weights import slot_attention.pt
+""")
+def command() -> None:
+    """Bring weights that others published, and see what each perception uses."""
+
+
+@command.command("import", epilog="""\b
+Examples:
+  nsfrc weights import slot_attention.pt             from then on slot_attention uses it
+  nsfrc weights import slot_attention.pt --out slots.safetensors
+  nsfrc infer --program clevr_hans3 --images DIR --weights slots.safetensors
+\b
+Without --out, weights are kept in $NSFRC_HOME, or $XDG_DATA_HOME/nsfrc, or ~/.local/share/nsfrc.
+""")
+@click.argument("file", type=click.Path(path_type=Path))
+@click.option("--model", type=click.Choice(MODELS), default=MODELS[0], show_default=True)
+@click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path),
+              help="Where to write, to be used with --weights. [where the perception looks for it]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def importing(file: Path, model: str, out: Path | None, as_json: bool) -> None:
+    """Turn FILE, a published checkpoint or the state dict in it, into weights that nsfrc reads.
+
+    Nothing in FILE is run. It is refused where a tensor is missing, of another shape, or not of numbers.
+    """
+    from nsfrc.perception.home import kept_weights
+    from nsfrc.perception.published import import_slots
+
+    path = out or kept_weights(model)
+    tensors = import_slots(file, path)
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    if as_json:
+        click.echo(json.dumps({"model": model, "file": str(path), "source": str(file), "tensors": len(tensors),
+                               "numbers": numbers}))
+        return
+    click.echo(f"imported {len(tensors)} tensors with {numbers:,} numbers into {path}")
+    used = f"with --weights {path}" if out else "wherever a program or --perception names it"
+    click.echo(f"{model} uses them {used}")
+
+
+@command.command("list", epilog="Example: nsfrc weights list --json")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a perception.")
+def listing(as_json: bool) -> None:
+    """Show the weights that each perception uses where --weights names no others."""
+    from nsfrc.perception import used_weights
+
+    for used in used_weights():
+        if as_json:
+            click.echo(json.dumps({"model": used.model, "state": used.state,
+                                   "file": None if used.path is None else str(used.path)}))
+        else:
+            click.echo(f"{used.model:<16} {used.state:<9} {used.path or ''}".rstrip())
