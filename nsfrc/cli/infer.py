@@ -55,12 +55,13 @@ Examples:
   nsfrc infer --images figures/ --program twopairs --out results.csv
                                                     one row an image; Ctrl-C and --resume are fine
   nsfrc infer --images figures/ --report report.html
-                                                    each image with its boxes, score and reason
+                                                    each image with its objects, score and reason
   nsfrc infer --images photos/ --perception mine:Net --weights net.safetensors --plugin predicates.py
                                                     your own perception and neural predicates
 \b
 Where DIR has nothing but the folders true/ and false/ (or one for each of several targets), they
-are taken as labels, and accuracy, confusion matrix and calibration are shown.
+are taken as labels, and accuracy, confusion matrix and calibration are shown. So are the classes of
+CLEVR-Hans: from its scenes files, or else from the names of its images.
 """,
 )
 @click.option("--images", type=click.Path(exists=True, path_type=Path), required=True, metavar="DIR",
@@ -82,7 +83,7 @@ are taken as labels, and accuracy, confusion matrix and calibration are shown.
 @click.option("--out", type=click.Path(path_type=Path), help="Write all rows here, as .csv or .jsonl.")
 @click.option("--resume", is_flag=True, help="Go on with what an interrupted run has written beside --out.")
 @click.option("--report", type=click.Path(path_type=Path),
-              help="Write an HTML page with every image, its boxes and the reason.")
+              help="Write an HTML page with every image, its objects and the reason.")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object an image, and a summary as the last.")
 @click.option("--quiet", is_flag=True, help="Show the summary only.")
 def command(
@@ -241,7 +242,7 @@ def _report(stack: contextlib.ExitStack, session: Session, outputs: Outputs) -> 
     pipe = session.pipe
     return stack.enter_context(
         Report(outputs.report, pipe.program, pipe.perception.dimensions, session.threshold, session.settings,
-               pipe.reasoner.run.steps)
+               pipe.reasoner.run.steps, pipe.perception.places)
     )
 
 

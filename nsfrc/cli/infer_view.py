@@ -52,9 +52,11 @@ class TableView(View):
     """Settings, a table of file, scores, answer and label, and the summary."""
 
     def __init__(self, targets: Sequence[str], total: int, written: bool) -> None:
+        from nsfrc.inference.measures import short
+
         super().__init__(targets, total, written)
         self.shown, self.limit = 0, total if total <= ALL else FIRST
-        self.heads = self.targets if len(self.targets) > 1 else ("score",)
+        self.heads = short(self.targets) if len(self.targets) > 1 else ("score",)
         self.answer = max(6, *(len(name) for name in self.targets)) if len(self.targets) > 1 else 6
         self.file = 4
 
@@ -77,10 +79,14 @@ class TableView(View):
                 click.echo(f"… and {self.total - self.limit} more{hint}")
 
     def _line(self, row: Row) -> str:
+        from nsfrc.inference.measures import equals
+
         lead = f"{row.file:<{self.file}}  "
         if row.error is not None:
             return f"{lead}{self._scores(['–'] * len(self.heads))}  failed: {row.error}"
         mark = "" if row.right is None else "  right" if row.right else f"  WRONG, it is {row.label}"
+        if others := equals(row.scores)[1:]:
+            mark += f"  (as high: {', '.join(self.targets[i] for i in others)})"
         scores = self._scores([f"{score:.4f}" for score in row.scores])
         return f"{lead}{scores}  {row.answer or '':<{self.answer}}{mark}".rstrip()
 

@@ -1,4 +1,4 @@
-"""Folders of images: which files there are, in a fixed order, and what the folders they lie in say of them."""
+"""Folders of images: which files there are, in a fixed order, and which class each of them is said to be of."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ import os
 import re
 from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nsfrc.errors import NsfrcError
 from nsfrc.herbrand import reading_order
+from nsfrc.inference.scene_files import HANS, IMAGES, SPLITS, classes_of
 
 SUFFIXES = frozenset(
     ".png .apng .jpg .jpeg .jpe .jfif .gif .bmp .dib .pbm .pgm .ppm .pnm .tif .tiff .webp .tga .ico .jp2 .j2k .jpx "
@@ -20,6 +21,9 @@ SUFFIXES = frozenset(
 BESIDE = frozenset(
     ".json .jsonl .csv .tsv .txt .md .pl .nsfrc .html .xml .yaml .yml .py .log .part .safetensors".split()
 )
+# Folders of CLEVR and CLEVR-Hans, which are no classes.
+PARTS = frozenset((*SPLITS, IMAGES, "scenes", "questions"))
+CLASS_ID = "class_id "  # before the number of a class in a layout of CLEVR-Hans
 NAMED = 3  # files that are no images, of which so many are named
 TRUE, FALSE = "true", "false"
 WORDS = {
@@ -32,7 +36,7 @@ WORDS = {
 class Item:
     """A file below the folder. name: relative to it, printable, with `/` between its parts.
 
-    label: the class folder it lies in, as it is called. error: why there is nothing to be read.
+    label: its class, such as the folder it lies in, as it is called. error: why there is nothing to be read.
     """
 
     path: Path
@@ -46,13 +50,16 @@ class Listing:
     """The images below `root`, as they were when it was listed; names are all that is kept of them.
 
     files: path below the root → why it cannot be opened, or None; in the order of reading. classes: the names of the
-    class folders, where there is nothing but these. others: how many files are no images by their names, the first
-    of which are `named`.
+    class folders, where there is nothing but these; in a layout of CLEVR-Hans "class_id 0" and so on, and `given` has
+    the class of each file. source: where classes are from, in words. others: how many files are no images by their
+    names, the first of which are `named`.
     """
 
     root: Path
     files: dict[str, str | None] = field(repr=False)
     classes: tuple[str, ...] = ()
+    source: str = "class folders"
+    given: dict[str, str] | None = field(default=None, repr=False)
     others: int = 0
     named: tuple[str, ...] = ()
 
@@ -61,8 +68,18 @@ class Listing:
 
     def __iter__(self) -> Iterator[Item]:
         for below, error in self.files.items():
-            label = printable(below.partition("/")[0]) if self.classes else None
-            yield Item(self.root / below, printable(below), label, error)
+            yield Item(self.root / below, printable(below), self._class(below), error)
+
+    def _class(self, below: str) -> str | None:
+        if self.given is not None:
+            return self.given.get(below)
+        return printable(below.partition("/")[0]) if self.classes else None
+
+    def without_class(self) -> str | None:
+        """What to say of images that a layout of CLEVR-Hans gives no class."""
+        if self.given is None or not (count := len(self.files) - len(self.given)):
+            return None
+        return f"{count} image{'s have' if count > 1 else ' has'} no class ({self.source}) and so no label"
 
     def left_out(self) -> str | None:
         """What to say of files that are no images by their names."""
@@ -90,11 +107,27 @@ def folder(path: str | Path) -> Listing:
     except OSError as error:
         raise NsfrcError(f"cannot open the folder of images {path}: {error.strerror}") from None
     tree.grow()
-    return Listing(path, dict(tree.files()), tuple(map(printable, tree.classes)), tree.others, tuple(tree.named))
+    listing = Listing(
+        path, dict(tree.files()), tuple(map(printable, tree.classes)), others=tree.others, named=tuple(tree.named)
+    )
+    return _with_class_ids(listing, tree.scenes)
+
+
+def _with_class_ids(listing: Listing, scenes: dict[str, list[str]]) -> Listing:
+    """With the classes of a layout of CLEVR-Hans, if it is one; class folders say more than names of files do."""
+    if listing.classes and not scenes:
+        return listing
+    found = classes_of(listing.root, listing.files, scenes)
+    if found is None:
+        return listing
+    numbers, source = found
+    classes = tuple(f"{CLASS_ID}{number}" for number in sorted(set(numbers.values())))
+    given = {below: f"{CLASS_ID}{number}" for below, number in numbers.items()}
+    return replace(listing, classes=classes, source=source, given=given)
 
 
 def match_labels(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
-    """Class folders → the answer that is right for them; a folder that means none of them is left out.
+    """Classes → the answer that is right for them; a class that means none of them is left out.
 
     One target: {"true": "true", "neg": "false"}. Several: {"warm": "warm(img)"} by the name of the target or of its
     predicate. If that is none of them: {"class0": "warm(img)"} by number, see `_by_number`.
@@ -108,7 +141,7 @@ def match_labels(folders: Sequence[str], targets: Sequence[str]) -> dict[str, st
 
 
 def _by_number(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
-    """class0, class1 … in the order of the targets, or class1 … class N for all N of them.
+    """class0, class1 … in the order of the targets, or class1 … class N for all N of them; class_id is from 0 always.
 
     Nothing where that is not the only way to read them: names that differ in more than the number, two with the same
     number, numbers that begin at 1 and end elsewhere.
@@ -118,9 +151,9 @@ def _by_number(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]
     stems = {match[1] for match in found if match}
     if not numbers or len(set(numbers)) < len(folders) or len(stems) > 1:
         return {}
-    if sorted(numbers) == list(range(1, len(targets) + 1)):
+    if stems != {CLASS_ID} and sorted(numbers) == list(range(1, len(targets) + 1)):
         first = 1
-    elif min(numbers) == 0 and max(numbers) < len(targets):
+    elif (min(numbers) == 0 or stems == {CLASS_ID}) and max(numbers) < len(targets):
         first = 0
     else:
         return {}
@@ -150,6 +183,7 @@ class _Tree:
         self.inside: dict[str, list[str]] = {}
         self.closed: dict[str, str] = {}  # folders that cannot be opened, and why
         self.classes: list[str] = []
+        self.scenes: dict[str, list[str]] = {}  # folder → its scenes files, as CLEVR-Hans calls them
         self.others = 0
         self.named: list[str] = []
         self._seen: set[tuple[int, int]] = set()
@@ -176,6 +210,8 @@ class _Tree:
         images = {name for name in plain if _suffix(name) in SUFFIXES}
         if not below and not images and _told_apart(names):
             self.classes = [entry.name for entry in folders]
+        if scenes := [name for name in plain if HANS.fullmatch(name)]:
+            self.scenes[below] = scenes
         self._count_others(prefix + name for name in plain if _suffix(name) not in SUFFIXES | BESIDE)
         self.inside[below] = [entry.name for entry in entries if entry.name in names or entry.name in images]
 
@@ -213,7 +249,7 @@ class _Tree:
 
 
 def _told_apart(names: set[str]) -> bool:
-    return len(names) > 1 or any(name.lower() in WORDS for name in names)
+    return not names <= PARTS and (len(names) > 1 or any(name.lower() in WORDS for name in names))
 
 
 def _suffix(name: str) -> str:

@@ -24,17 +24,30 @@ class Bin:
     share: float
 
 
+def equals(scores: Sequence[float]) -> tuple[int, ...]:
+    """Which of several targets share the highest score, to all of its digits; none where one is above the others."""
+    best = tuple(i for i, score in enumerate(scores) if score == max(scores))
+    return best if len(best) > 1 else ()
+
+
+def short(names: Sequence[str]) -> tuple[str, ...]:
+    """Targets by their predicates, kp1 for kp1(img), where these differ: for the heads of tables."""
+    found = tuple(name.partition("(")[0] for name in names)
+    return found if len(set(found)) == len(found) and all(found) else tuple(names)
+
+
 class Measures:
     """Counts over images.
 
     classes: the K possible answers. count: images seen; failed: those without an answer; labelled: those with an
-    answer and a known label; right: those of them that are right. confusion [K, K]: rows are labels, columns answers.
+    answer and a known label; right: those of them that are right; tied: those with several highest scores, of which
+    the first is the answer. confusion [K, K]: rows are labels, columns answers.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
         self.one = len(targets) == 1
         self.classes = (TRUE, FALSE) if self.one else tuple(targets)
-        self.count = self.failed = self.labelled = self.right = 0
+        self.count = self.failed = self.labelled = self.right = self.tied = 0
         self.answers = np.zeros(len(self.classes), dtype=np.int64)
         self.confusion = np.zeros((len(self.classes), len(self.classes)), dtype=np.int64)
         self._bins = np.zeros((BINS, 3))  # images, sum of scores, how many hold
@@ -47,6 +60,7 @@ class Measures:
             return
         given = self.classes.index(answer)
         self.answers[given] += 1
+        self.tied += bool(equals(scores))
         if label is None:
             return
         self.labelled += 1
@@ -79,6 +93,8 @@ class Measures:
         """For machines; what needs labels is there only if there are some."""
         answers = {name: int(n) for name, n in zip(self.classes, self.answers, strict=True)}
         data: dict[str, Any] = {"images": self.count, "failed": self.failed, "answers": answers}
+        if not self.one:
+            data["tied"] = self.tied
         if not self.labelled:
             return data
         return data | {
@@ -95,16 +111,20 @@ class Measures:
         counted = ", ".join(f"{n} {name}" for name, n in zip(self.classes, self.answers, strict=True) if n)
         lines = [f"{self.count} image{'s' * (self.count != 1)}" + (f": {counted}" if counted else "")
                  + (f", {self.failed} failed" if self.failed else "")]
+        if self.tied:
+            lines.append(f"{self.tied} of them {'has' if self.tied == 1 else 'have'} several highest scores that are "
+                         f"equal: the first target is the answer")
         if self.labelled:
             lines += [f"accuracy {self.right / self.labelled:.2%} ({self.right} of {self.labelled})", "",
                       *self._confusion_text(), "", *self._calibration_text()]
         return "\n".join(lines)
 
     def _confusion_text(self) -> list[str]:
-        width = max(8, *(len(name) for name in self.classes))
-        lines = ["label \\ answer".ljust(width + 8) + "".join(f"{name:>{width + 2}}" for name in self.classes)]
-        for name, row in zip(self.classes, self.confusion.tolist(), strict=True):
-            lines.append(f"  {name}".ljust(width + 8) + "".join(f"{n:>{width + 2}}" for n in row))
+        names = short(self.classes)
+        width = max(8 if self.one else 5, *map(len, names), len(str(self.labelled)))
+        lines = ["label \\ answer".ljust(max(14, width + 8)) + "".join(f"{name:>{width + 2}}" for name in names)]
+        for name, row in zip(names, self.confusion.tolist(), strict=True):
+            lines.append(f"  {name}".ljust(max(14, width + 8)) + "".join(f"{n:>{width + 2}}" for n in row))
         return lines
 
     def _calibration_text(self) -> list[str]:

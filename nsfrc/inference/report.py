@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, Self
 
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.report_card import STATES, card, state
-from nsfrc.inference.report_objects import Objects
+from nsfrc.inference.report_objects import Objects, Places
 from nsfrc.inference.report_summary import Summary, ending, opening
 from nsfrc.program import Program
 
@@ -40,16 +40,16 @@ class Report:
 
     dimensions: names of the entries of an object vector. threshold: drawn into the diagram where there is one target.
     header: what to say about the run, as in {"threshold": "0.5 from the program"}. steps: how many were taken, by
-    default those of the program.
+    default those of the program. places: where objects without boxes are, see `Perception.places`.
     """
 
     def __init__(
         self, path: str | Path, program: Program, dimensions: Sequence[str], threshold: float | None,
-        header: Mapping[str, str], steps: int | None = None,
+        header: Mapping[str, str], steps: int | None = None, places: Places | None = None,
     ) -> None:
         self.path = Path(path)
         self.program, self.threshold, self.header, self.steps = program, threshold, dict(header), steps
-        self.objects = Objects(program, tuple(dimensions))
+        self.objects = Objects(program, tuple(dimensions), places)
         self.counts = dict.fromkeys(STATES, 0)
         self.closed = False
         self._cards = {name: self._part() for name in STATES}

@@ -1,4 +1,4 @@
-"""One image as a card of the report: the picture with its boxes, the answer, and the reason for it."""
+"""One image as a card of the report: the picture with its boxes or dots, the answer, and the reason for it."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import numpy as np
 
 from nsfrc.explain import explain, objects_of
 from nsfrc.inference.folders import TRUE
-from nsfrc.inference.report_objects import Box, Objects
-from nsfrc.inference.report_reason import reason_html
+from nsfrc.inference.measures import equals
+from nsfrc.inference.report_objects import Box, Objects, Spot
+from nsfrc.inference.report_reason import WEAK, reason_html
 from nsfrc.inference.report_thumbnail import thumbnail
 
 if TYPE_CHECKING:
@@ -21,6 +22,7 @@ STATES = (ERROR, WRONG, OPEN, RIGHT)
 MARKS = {ERROR: "✗ failed", WRONG: "✗ wrong", RIGHT: "✓ right"}
 TINTS = 10  # as many as the style sheet has
 KEPT = "Answered in an earlier run, whose objects and reasons were not kept."
+DOT, NEAR = 3.5, 10  # radii in pixels of the dot of an object without a box, and of where it can be pointed at
 TOP = 0.07  # a box nearer to the top than this has its number below it
 
 
@@ -53,8 +55,9 @@ def _reasons(
     if row.label in targets and row.label != targets[best]:
         asked.append(row.label)
     found = [explain(objects.program, valuation, target, row.V0, steps) for target in asked]
-    answers = (TRUE, targets[best])
-    text = "".join(reason_html(one, objects, holds=i == 0 and row.answer in answers) for i, one in enumerate(found))
+    # The highest of several values is an answer even where something is missing.
+    holds = row.answer == TRUE if len(targets) == 1 else all(part.value >= WEAK for part in found[0].body)
+    text = "".join(reason_html(one, objects, holds=i == 0 and holds) for i, one in enumerate(found))
     return text, objects.numbers(objects_of(found[0]))
 
 
@@ -73,57 +76,74 @@ def _opening(row: Row, score: float | None) -> str:
 
 
 def _scores(row: Row, best: int, objects: Objects) -> str:
-    """All scores, where there are several targets."""
+    """All scores, where there are several targets, and which are as high as the answer's."""
     if len(row.scores) < 2:
         return ""
     items = (
         f'<li{" class=top" if i == best else ""}><code>{escape(target)}</code> {score:.2f}</li>'
         for i, (target, score) in enumerate(zip(objects.program.targets, row.scores, strict=True))
     )
-    return f'<ul class="scores">{"".join(items)}</ul>'
+    same = [f"<code>{escape(objects.program.targets[i])}</code>" for i in equals(row.scores)[1:]]
+    note = f'<p class="equal">{", ".join(same)} {"is" if len(same) == 1 else "are"} as high: ' \
+           f"the first target is the answer.</p>" if same else ""
+    return f'<ul class="scores">{"".join(items)}</ul>{note}'
 
 
 def _side(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ...]) -> str:
-    """The picture with its boxes, and below it what each object looks like."""
+    """The picture with its boxes or dots, and below it what each object looks like."""
     looks = objects.describe(valuation)
     boxes = objects.boxes(row.objects, row.picture)
+    spots = objects.spots(row.objects, row.picture, part)
     picture = ""
     if row.picture is not None:
         address, width, height = thumbnail(row.path, row.picture)
         picture = (
             f'<figure class="picture"><img src="{address}" width="{width}" height="{height}" alt="{escape(row.file)}" '
-            f'loading="lazy" decoding="async">{_overlay(boxes, looks, part)}</figure>'
+            f'loading="lazy" decoding="async">{_overlay([*map(_shape, boxes, spots)], looks, part)}</figure>'
         )
-    return f'<div class="side">{picture}{_keys(objects, boxes, looks, part)}</div>'
+    seen = objects.seen(row.objects, boxes)
+    return f'<div class="side">{picture}{_keys(objects, seen, looks, part)}</div>'
 
 
-def _overlay(boxes: list[Box | None], looks: list[str], part: tuple[int, ...]) -> str:
-    seen = [(number, box) for number, box in enumerate(boxes, 1) if box is not None]
+def _overlay(shapes: list[str], looks: list[str], part: tuple[int, ...]) -> str:
+    drawn = [(number, shape) for number, shape in enumerate(shapes, 1) if shape]
     # Those that take part are drawn last, on top of the others.
-    seen.sort(key=lambda one: one[0] in part)
-    drawn = "".join(
-        _drawn(number, box, looks[number - 1], number in part, stop=i == 0) for i, (number, box) in enumerate(seen)
+    drawn.sort(key=lambda one: one[0] in part)
+    groups = (
+        _drawn(number, shape, looks[number - 1], number in part, stop=i == 0)
+        for i, (number, shape) in enumerate(drawn)
     )
-    return f'<svg role="group" aria-label="objects">{drawn}</svg>'
+    return f'<svg role="group" aria-label="objects">{"".join(groups)}</svg>'
 
 
-def _drawn(number: int, box: Box, look: str, takes_part: bool, stop: bool) -> str:
-    """A box and its number; percentages are fractions of the image at whatever size it is shown."""
-    x1, y1, x2, y2 = (100 * value for value in box)
-    place = f'y="{y1:.2f}%" dy="-3"' if y1 > 100 * TOP else f'y="{y2:.2f}%" dy="12"'
+def _drawn(number: int, shape: str, look: str, takes_part: bool, stop: bool) -> str:
+    """An object in the picture: its shape, and its number where the shape has a place for it."""
     label = f"object {number}" + (f": {look}" if look else "")
     return (
         f'<g class="object t{number % TINTS}{"" if takes_part else " aside"}" data-o="{number}" role="img" '
-        f'aria-label="{escape(label)}" tabindex="{0 if stop else -1}">'
-        f'<rect x="{x1:.2f}%" y="{y1:.2f}%" width="{x2 - x1:.2f}%" height="{y2 - y1:.2f}%"/>'
-        f'<text x="{x1:.2f}%" {place}>{number}</text></g>'
+        f'aria-label="{escape(label)}" tabindex="{0 if stop else -1}">{shape}>{number}</text></g>'
     )
 
 
-def _keys(objects: Objects, boxes: list[Box | None], looks: list[str], part: tuple[int, ...]) -> str:
+def _shape(box: Box | None, spot: Spot | None) -> str:
+    """A box or a dot, and the start of its text; percentages are fractions of the image at whatever size."""
+    if box is not None:
+        x1, y1, x2, y2 = (100 * value for value in box)
+        place = f'y="{y1:.2f}%" dy="-3"' if y1 > 100 * TOP else f'y="{y2:.2f}%" dy="12"'
+        size = f'width="{x2 - x1:.2f}%" height="{y2 - y1:.2f}%"'
+        return f'<rect x="{x1:.2f}%" y="{y1:.2f}%" {size}/><text x="{x1:.2f}%" {place}'
+    if spot is not None:
+        x, y = (f"{100 * value:.2f}%" for value in spot)
+        # The wider circle is there to be pointed at.
+        return (f'<circle class="near" cx="{x}" cy="{y}" r="{NEAR}"/><circle class="spot" cx="{x}" cy="{y}" r="{DOT}"/>'
+                f'<text x="{x}" y="{y}" dx="5" dy="-4"')
+    return ""
+
+
+def _keys(objects: Objects, seen: list[bool], looks: list[str], part: tuple[int, ...]) -> str:
     items = []
-    for number, (name, box, look) in enumerate(zip(objects.names, boxes, looks, strict=True), 1):
-        said = look or ("unclear" if box is not None or objects.corners is None else "not seen")
+    for number, (name, there, look) in enumerate(zip(objects.names, seen, looks, strict=True), 1):
+        said = (look or "unclear") if there else "not seen"
         own = "" if name == f"obj{number}" else f"{name}: "
         items.append(
             f'<li class="key t{number % TINTS}{"" if number in part else " aside"}" data-o="{number}" tabindex="-1">'

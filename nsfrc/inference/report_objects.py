@@ -2,29 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from functools import cached_property
 
 import numpy as np
 
+from nsfrc.errors import NsfrcError
 from nsfrc.inference.images import Picture
 from nsfrc.ir import ATTRIBUTE, NEURAL, OBJECT, quoted
 from nsfrc.program import Program
 
 Box = tuple[float, float, float, float]
+Spot = tuple[float, float]
+Places = Callable[[np.ndarray], np.ndarray | None]
 CORNERS = ("x1", "y1", "x2", "y2")
-SURE = 0.5  # an attribute below this does not describe an object
+SURE = 0.5  # an attribute below this does not describe an object, and an object below this was not seen
+SPOKEN = ("size", "material", "color", "shape")  # what is said last of an object, in this order
 
 
 class Objects:
     """Objects go by number: constant i of an object type is object i + 1 and row i of what perception sees.
 
     dimensions: the names of the D entries of an object vector; without x1, y1, x2, y2 there are no boxes.
+    places: object vectors [E, D] → where they are, [E, 2] as fractions of what perception was given, or None.
     """
 
-    def __init__(self, program: Program, dimensions: tuple[str, ...]) -> None:
-        self.program = program
+    def __init__(self, program: Program, dimensions: tuple[str, ...], places: Places | None = None) -> None:
+        self.program, self.places = program, places
         self.herbrand = program.ground.herbrand
+        self.objectness = dimensions.index("objectness") if "objectness" in dimensions else None
         self.corners = [dimensions.index(name) for name in CORNERS] if set(CORNERS) <= set(dimensions) else None
 
     @cached_property
@@ -47,16 +53,20 @@ class Objects:
 
     @cached_property
     def _attributes(self) -> list[tuple[np.ndarray, tuple[str, ...]]]:
-        """For each neural p(object, attribute): where its atoms stand [objects, constants], and the constants."""
+        """For each neural p(object, attribute): where its atoms stand [objects, constants], and the constants.
+
+        In the order in which they are said of an object.
+        """
         found = []
         for predicate in self.herbrand.predicates:
             if predicate.role == NEURAL and [self._role(t) for t in predicate.types] == [OBJECT, ATTRIBUTE]:
                 constants = self.herbrand.type_by_name[predicate.types[1]].constants
-                found.append((self.herbrand.tables[predicate.key], constants))
-        return found
+                rank = SPOKEN.index(predicate.name) if predicate.name in SPOKEN else -1
+                found.append((rank, self.herbrand.tables[predicate.key], constants))
+        return [(table, constants) for _, table, constants in sorted(found, key=lambda one: one[0])]
 
     def describe(self, valuation: np.ndarray) -> list[str]:
-        """The likeliest attributes of each object, as in "red circle"; empty where nothing is likely.
+        """The likeliest attributes of each object, as in "small red circle"; empty where nothing is likely.
 
         valuation: [G].
         """
@@ -77,6 +87,43 @@ class Objects:
             return [None] * len(self.names)
         boxes = [_box(corners, picture) for corners in vectors[: len(self.names), self.corners]]
         return boxes + [None] * (len(self.names) - len(boxes))
+
+    def spots(self, vectors: np.ndarray | None, picture: Picture | None, part: tuple[int, ...]) -> list[Spot | None]:
+        """Where objects without boxes are, in fractions of the original image; None where one was not seen.
+
+        part: numbers of objects that a reason names, which are shown however faintly they were seen.
+        """
+        found: list[Spot | None] = [None] * len(self.names)
+        if vectors is None or self.corners is not None or (places := self._places(vectors)) is None:
+            return found
+        seen = self.seen(vectors, [])
+        for i, (x, y) in enumerate(places[: len(self.names)].tolist()):
+            if not seen[i] and i + 1 not in part:
+                continue
+            if picture is not None:
+                x, y, _, _ = picture.box(x, y, x, y)
+            if 0 <= x <= 1 and 0 <= y <= 1:
+                found[i] = x, y
+        return found
+
+    def seen(self, vectors: np.ndarray | None, boxes: list[Box | None]) -> list[bool]:
+        """Whether each object was seen: whether it has a box, or without boxes by its objectness."""
+        if vectors is None or self.corners is not None:
+            return [box is not None for box in boxes]
+        if self.objectness is None:
+            return [True] * len(self.names)
+        there = (vectors[: len(self.names), self.objectness] >= SURE).tolist()
+        return there + [False] * (len(self.names) - len(there))
+
+    def _places(self, vectors: np.ndarray) -> np.ndarray | None:
+        if self.places is None:
+            return None
+        try:
+            found = self.places(vectors)
+            return None if found is None else np.asarray(found, dtype=np.float64).reshape(len(vectors), 2)
+        except Exception as error:  # whatever a user's model raises
+            raise NsfrcError(f"the perception's places() fails on object vectors {list(vectors.shape)}: "
+                             f"{type(error).__name__}: {error}") from error
 
 
 def _box(corners: np.ndarray, picture: Picture | None) -> Box | None:

@@ -7,12 +7,14 @@ from html import escape
 from typing import TYPE_CHECKING
 
 from nsfrc import __version__
+from nsfrc.inference.measures import short
 from nsfrc.inference.report_card import ERROR, WRONG
 from nsfrc.program import Program
 
 if TYPE_CHECKING:
     from nsfrc.inference.measures import Measures
 
+FEW = 3  # classes, from which on the cells of the confusion matrix are narrow
 SHOWN = 12  # more rules than this are folded away
 PLOT, LEFT, FOOT = 150, 26, 24  # the reliability diagram: side of the frame, room for its labels
 
@@ -59,8 +61,9 @@ def ending(script: str) -> str:
     """The page from its last card on."""
     return f"""</main>
 <p class="nothing" id="nothing" hidden>No image matches.</p>
-<footer>Solid boxes take part in the reason, dashed ones do not. Point at an atom to see its objects, or at an object
-to see its atoms; with the keyboard, Tab and the arrow keys. Written by nsfrc {escape(__version__)}.</footer>
+<footer>Solid boxes and dots take part in the reason, dashed and hollow ones do not. Point at an atom to see its
+objects, or at an object to see its atoms; with the keyboard, Tab and the arrow keys. Written by nsfrc
+{escape(__version__)}.</footer>
 <script>{script}</script>
 </body>
 </html>
@@ -104,15 +107,17 @@ def _rules(program: Program) -> str:
 
 
 def _confusion(measures: Measures) -> str:
-    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in measures.classes)
+    names = short(measures.classes)
+    head = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
     rows = []
-    for i, (name, counts) in enumerate(zip(measures.classes, measures.confusion.tolist(), strict=True)):
+    for i, (name, counts) in enumerate(zip(names, measures.confusion.tolist(), strict=True)):
         cells = "".join(
             f'<td{" class=agree" if i == j else " class=differ" if n else ""}>{n:,}</td>' for j, n in enumerate(counts)
         )
         rows.append(f'<tr><th scope="row">{escape(name)}</th>{cells}</tr>')
+    kind = "confusion many" if len(names) > FEW else "confusion"
     return (
-        f'<section class="panel"><h2>Confusion</h2><div class="scroll"><table class="confusion">'
+        f'<section class="panel"><h2>Confusion</h2><div class="scroll"><table class="{kind}">'
         f'<thead><tr><td class="corner"></td>{head}</tr></thead><tbody>{"".join(rows)}</tbody></table></div>'
         f'<p class="note">Rows are labels, columns answers. {measures.right:,} of {_images(measures.labelled)} with a '
         f"label are right.</p></section>"

@@ -39,7 +39,7 @@ class Session:
     """A pipeline that is ready.
 
     settings: what is used, for people to read. made_with: everything that rows depend on.
-    labels: class folder → the right answer. remarks: what the user should know before it starts.
+    labels: class → the right answer. remarks: what the user should know before it starts.
     """
 
     pipe: Pipeline
@@ -72,7 +72,7 @@ def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
     threshold = threshold_for(program, identity, wanted.threshold, wanted.steps, wanted.concepts is not None)
     listing = folder(wanted.images) if listing is None else listing
     labels = match_labels(listing.classes, program.targets)
-    settings = _settings(wanted, found, pipe, threshold) | _shown_labels(labels, program.targets)
+    settings = _settings(wanted, found, pipe, threshold) | _shown_labels(labels, listing.source, program.targets)
     files = [wanted.weights, wanted.concepts, *(Path(p.__file__) for p in plugins if p.__file__)]
     made_with = {
         "program": f"{program.name} {fingerprint(program)}", "perception": f"{_name(wanted, program)} {identity}",
@@ -80,7 +80,7 @@ def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
         "steps": str(pipe.reasoner.run.steps), "threshold": str(threshold.value),
         "images": str(wanted.images.resolve()),
     }
-    remarks = [program.too_few(wanted.steps), _about_labels(listing.classes, labels, program.targets),
+    remarks = [program.too_few(wanted.steps), _about_labels(listing, labels, program.targets), listing.without_class(),
                listing.left_out()]
     return Session(pipe, threshold.value, labels, settings, made_with, tuple(r for r in remarks if r is not None))
 
@@ -111,22 +111,25 @@ def _settings(wanted: Wanted, found: Found, pipe: Pipeline, threshold: Choice) -
     }
 
 
-def _shown_labels(labels: dict[str, str], targets: Sequence[str]) -> dict[str, str]:
-    """Which folder stands for which of several targets, as it may have been guessed from a number."""
+def _shown_labels(labels: dict[str, str], source: str, targets: Sequence[str]) -> dict[str, str]:
+    """Which class stands for which of several targets, as it may have been guessed from a number."""
     if len(targets) == 1 or not labels:
         return {}
     pairs = [f"{name} is {target}" for name, target in labels.items()]
     more = f" and {len(pairs) - SHOWN} more" if len(pairs) > SHOWN else ""
-    return {"labels": ", ".join(pairs[:SHOWN]) + more}
+    return {"labels": f"{', '.join(pairs[:SHOWN])}{more} ({source})"}
 
 
-def _about_labels(folders: Sequence[str], labels: dict[str, str], targets: Sequence[str]) -> str | None:
-    """What to say of class folders that mean no answer."""
-    others = [name for name in folders if name not in labels]
+def _about_labels(listing: Listing, labels: dict[str, str], targets: Sequence[str]) -> str | None:
+    """What to say of classes that mean no answer."""
+    others = [name for name in listing.classes if name not in labels]
     if not others:
         return None
     shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
     last = len(targets) - 1
+    if listing.given is not None:
+        known = f"the targets stand for class_id 0 to {last}" if last else "the program has one target, and no classes"
+        return f"the images of {shown} ({listing.source}) have no label: {known}"
     numbered = f"all numbered, from class0 to class{last} or from class1 to class{last + 1}"
     meant = "true and false" if len(targets) == 1 else f"named {', '.join(targets)}, or {numbered}"
     return f"the images in {shown} have no label: class folders are {meant}"

@@ -92,12 +92,42 @@ def test_several_targets(here: Run) -> None:
     save(here.folder / "d" / "class0" / "b.png", pixels(thing(blue=0.9)))
     out = here.good(*arguments("--out", "r.csv"))
     assert "the target with the highest value is the answer" in out and "accuracy 75.00% (3 of 4)" in out
-    assert "labels      class0 is warm(img), class1 is cold(img), class2 is odd(img)\n" in out
+    assert "labels      class0 is warm(img), class1 is cold(img), class2 is odd(img) (class folders)\n" in out
     rows = csv_rows(here.folder / "r.csv")
     assert list(rows[0]) == ["file", "label", "warm(img)", "cold(img)", "odd(img)", "answer", "error"]
     assert [(r["label"], r["answer"]) for r in rows] == [
         ("warm(img)", "warm(img)"), ("warm(img)", "cold(img)"), ("cold(img)", "cold(img)"), ("odd(img)", "odd(img)"),
     ]
+
+
+def test_classes_of_a_scenes_file(here: Run) -> None:
+    (here.folder / "rules.pl").write_text(SEVERAL)
+    for name, entries in (("a", {"red": 1}), ("b", {"blue": 1}), ("c", {"blue": 1})):
+        save(here.folder / "d" / "images" / f"{name}.png", pixels(thing(**entries)))
+    scenes = [{"image_filename": "a.png", "class_id": 0}, {"image_filename": "b.png", "class_id": 1}]
+    (here.folder / "d" / "CLEVR_HANS_scenes_val.json").write_text(json.dumps({"scenes": scenes}))
+    result = here(*arguments("--out", "r.csv"))
+    told = "labels      class_id 0 is warm(img), class_id 1 is cold(img) (from CLEVR_HANS_scenes_val.json)\n"
+    assert result.code == 0 and told in result.out and "accuracy 100.00% (2 of 2)" in result.out
+    assert "warning: 1 image has no class (from CLEVR_HANS_scenes_val.json) and so no label\n" in result.err
+    assert [r["label"] for r in csv_rows(here.folder / "r.csv")] == ["warm(img)", "cold(img)", ""]
+    (here.folder / "rules.pl").write_text(ONE)
+    result = here(*arguments())
+    assert result.code == 0 and "accuracy" not in result.out
+    assert "the images of class_id 0, class_id 1 (from CLEVR_HANS_scenes_val.json) have no label: the program has " \
+           "one target, and no classes" in result.err
+
+
+def test_equal_values_are_told(here: Run) -> None:
+    (here.folder / "rules.pl").write_text(SEVERAL)
+    save(here.folder / "d" / "a.png", pixels(thing(blue=1, triangle=1)))
+    save(here.folder / "d" / "b.png", pixels(thing(blue=1)))
+    out = here.good(*arguments())
+    lines = {line.split()[0]: line for line in out.splitlines() if ".png" in line}
+    assert lines["a.png"].endswith("cold(img)  (as high: odd(img))") and lines["b.png"].endswith("cold(img)")
+    assert "1 of them has several highest scores that are equal: the first target is the answer" in out
+    _, summary = json_lines(here.good(*arguments("--json")))
+    assert summary["tied"] == 1
 
 
 def test_numbers_that_may_mean_two_things_give_no_labels(here: Run) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import json
 import os
 import sys
 from pathlib import Path
@@ -64,6 +65,8 @@ def test_labels_are_the_first_folder(tmp_path: Path) -> None:
     (["images/a.png"], []),
     (["true/a.png", "false/b.png", "loose.png"], []),
     (["true/a.png", "false/b.png", ".cache/b.png"], ["false", "true"]),
+    (["images/train/a.png", "images/val/b.png", "scenes/CLEVR_val_scenes.json", "questions/c.json"], []),
+    (["train/a.png", "test/b.png"], []),
 ])
 def test_when_folders_are_classes(files: list[str], classes: list[str], tmp_path: Path) -> None:
     make(tmp_path, *files)
@@ -91,9 +94,75 @@ def test_when_folders_are_classes(files: list[str], classes: list[str], tmp_path
     (["kp0", "kp1"], ["kp1(img)", "kp2(img)"], {"kp1": "kp1(img)"}),
     (["has", "has(img,1)"], ["has(img,1)", "has(img,2)"], {"has(img,1)": "has(img,1)"}),
     ([], ["a(img)", "b(img)"], {}),
+    (["class_id 1", "class_id 2"], ["a(img)", "b(img)", "c(img)"], {"class_id 1": "b(img)", "class_id 2": "c(img)"}),
+    (["class_id 1", "class_id 2"], ["a(img)", "b(img)"], {}),
+    (["class_id 0", "class_id 1"], ["kp(img)"], {}),
 ])
 def test_match_labels(folders: list[str], targets: list[str], matched: dict[str, str]) -> None:
     assert match_labels(folders, targets) == matched
+
+
+def hans(root: Path, *splits: str) -> Path:
+    """A layout of CLEVR-Hans: two images a split, whose names do not say their classes."""
+    for split in splits:
+        make(root, f"{split}/images/a.png", f"{split}/images/b.png")
+        scenes = [{"image_filename": "a.png", "class_id": 2}, {"image_filename": "b.png", "class_id": 0}]
+        (root / split / f"CLEVR_HANS_scenes_{split}.json").write_text(json.dumps({"scenes": scenes}))
+    return root
+
+
+def labels(root: Path) -> dict[str, str | None]:
+    return {item.name: item.label for item in folder(root)}
+
+
+def test_classes_from_a_scenes_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    hans(tmp_path, "train", "test")
+    assert labels(tmp_path) == {
+        "test/images/a.png": "class_id 2", "test/images/b.png": "class_id 0",
+        "train/images/a.png": "class_id 2", "train/images/b.png": "class_id 0",
+    }
+    found = folder(tmp_path)
+    assert found.classes == ("class_id 0", "class_id 2")
+    assert found.source == "from CLEVR_HANS_scenes_test.json, CLEVR_HANS_scenes_train.json"
+    assert labels(tmp_path / "test") == {"images/a.png": "class_id 2", "images/b.png": "class_id 0"}
+    assert labels(tmp_path / "test/images") == {"a.png": "class_id 2", "b.png": "class_id 0"}
+    monkeypatch.chdir(tmp_path / "test/images")
+    assert labels(Path()) == {"a.png": "class_id 2", "b.png": "class_id 0"}
+    assert found.without_class() is None
+
+
+def test_images_that_the_scenes_file_does_not_have(tmp_path: Path) -> None:
+    make(hans(tmp_path, "val"), "val/images/c.png", "val/images/CLEVR_Hans_classid_1_000000.png")
+    found = folder(tmp_path / "val")
+    assert [item.label for item in found] == [None, "class_id 2", "class_id 0", None]
+    assert found.without_class() == "2 images have no class (from CLEVR_HANS_scenes_val.json) and so no label"
+
+
+def test_a_damaged_scenes_file_is_no_folder_without_labels(tmp_path: Path) -> None:
+    hans(tmp_path, "val")
+    path = tmp_path / "val/CLEVR_HANS_scenes_val.json"
+    path.write_text('{"scenes": [{"image_filename": "a.png", "class_id": -1}]}')
+    with pytest.raises(NsfrcError, match=r"CLEVR_HANS_scenes_val.json: scene 0: class_id is -1"):
+        folder(tmp_path)
+    path.write_text("{")
+    with pytest.raises(NsfrcError, match=r"CLEVR_HANS_scenes_val.json:1:2: not JSON"):
+        folder(tmp_path / "val/images")
+
+
+def test_classes_from_names(tmp_path: Path) -> None:
+    make(tmp_path, "train/images/CLEVR_Hans_classid_0_000000.png", "train/images/CLEVR_Hans_classid_11_000003.png",
+         "train/images/other.png", "val/images/CLEVR_Hans_classid_0_000000.png")
+    found = folder(tmp_path)
+    assert [item.label for item in found] == ["class_id 0", "class_id 11", None, "class_id 0"]
+    assert (found.classes, found.source) == (("class_id 0", "class_id 11"), "from the file names")
+    assert found.without_class() == "1 image has no class (from the file names) and so no label"
+
+
+def test_class_folders_come_before_names(tmp_path: Path) -> None:
+    make(tmp_path, "false/CLEVR_Hans_classid_0_000000.png", "true/CLEVR_Hans_classid_1_000000.png")
+    found = folder(tmp_path)
+    assert found.classes == ("false", "true") and found.source == "class folders"
+    assert [item.label for item in found] == ["false", "true"]
 
 
 def test_links(tmp_path: Path) -> None:

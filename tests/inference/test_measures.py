@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from nsfrc.inference.measures import Measures
+from nsfrc.inference.measures import Measures, equals, short
 
 
 def test_one_target() -> None:
@@ -32,6 +32,32 @@ def test_several_targets() -> None:
     measures.add("c(img)", (0.1, 0.3, 0.2), "b(img)")
     assert measures.confusion.tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0]]
     assert measures.calibration_error == pytest.approx((0.1 + 0.3) / 2)
+
+
+def test_confusion_of_several_targets_has_short_names() -> None:
+    measures = Measures(["kp1(img)", "kp2(img)"])
+    measures.add("kp1(img)", (0.9, 0.1), "kp1(img)")
+    measures.add("kp2(img)", (0.9, 0.1), "kp1(img)")
+    lines = measures.as_text().splitlines()
+    start = lines.index("label \\ answer    kp1    kp2")
+    assert [line.split() for line in lines[start + 1 : start + 3]] == [["kp1", "1", "0"], ["kp2", "1", "0"]]
+    assert len({len(line) for line in lines[start : start + 3]}) == 1
+    assert short(["has(img,1)", "has(img,2)"]) == ("has(img,1)", "has(img,2)")
+    assert short(["'<a>'(img)", "(b)"]) == ("'<a>'(img)", "(b)")
+
+
+def test_equal_scores_are_counted() -> None:
+    measures = Measures(["a(img)", "b(img)", "c(img)"])
+    measures.add("a(img)", (0.9, 0.1, 0.9), "a(img)")
+    assert "1 of them has several highest scores that are equal: the first target is the answer" in measures.as_text()
+    measures.add("b(img)", (0.9, 0.95, 0.9), "b(img)")
+    measures.add(None, (0.0, 0.0, 0.0), "a(img)")
+    measures.add("b(img)", (), None)
+    assert measures.tied == 2 == measures.as_data()["tied"]
+    assert [equals((0.9, 0.1, 0.9)), equals((0.9, 0.95, 0.9)), equals((0.5,))] == [(0, 2), (), ()]
+    one = Measures(["kp(img)"])
+    one.add("true", (0.9,), "true")
+    assert "tied" not in one.as_data() and "equal" not in one.as_text()
 
 
 def test_scores_at_the_ends_of_the_scale() -> None:

@@ -258,29 +258,6 @@ def test_without_scripts_everything_but_the_controls_is_shown(maker: Maker, page
     assert hidden == ["controls", "nothing"]
 
 
-def test_several_targets(tmp_path: Path) -> None:
-    program = nsfrc.compile("clevr_hans3")
-    values = program.initial_valuation()
-    for atom in ("in(obj1,img)", "in(obj2,img)", "size(obj1,large)", "shape(obj1,cube)", "size(obj2,large)",
-                 "shape(obj2,cylinder)"):
-        values[program.index(atom)] = 1
-    values[program.target_indices] = 0.9, 0.1, 0.2
-    path = tmp_path / "a.png"
-    Image.new("RGB", (48, 32), "grey").save(path)
-    row = Row("a.png", path, "kp2(img)", (0.9, 0.1, 0.2), "kp1(img)", False, None, np.zeros((10, 19)), values, values,
-              read(path, (32, 32)))
-    with Report(tmp_path / "r.html", program, ("objectness", "x", "y", "z"), None, {}) as report:
-        report.add(row)
-        report.close()
-    card = cards(parse((tmp_path / "r.html").read_text()))[0]
-    assert card["data-score"] == "0.900000" and card["data-answer"] == "kp1(img)"
-    assert [li.text for li in card.one("ul", "scores").all("li")] == ["kp1(img) 0.90", "kp2(img) 0.10", "kp3(img) 0.20"]
-    answered, label = card.all("p", "because")
-    assert answered.text == "kp1(img) 0.90 because obj1, obj2"
-    assert label.text.startswith("kp2(img) 0.10: the nearest is")
-    assert not drawn(card)  # these vectors have no boxes
-
-
 def test_a_row_from_an_earlier_run_has_its_answer(maker: Maker, page: Callable[..., Element]) -> None:
     row = replace(maker.row(0), path=Path("0.png"), objects=None, V0=None, V_T=None, picture=None)
     card = cards(page(maker, row))[0]
