@@ -1,17 +1,42 @@
-"""`nsfrc train perception`: a detector from scratch, on figures that are drawn for it."""
+"""`nsfrc train perception`: a perception from scratch, on figures that are drawn for it or on a folder of scenes."""
 
 from __future__ import annotations
 
+import importlib
 import shlex
 import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
 import click
 
-MODELS = ("yolo",)
+from nsfrc.training.options import ALL, MODELS, Options
+
+TRAINERS = {
+    "yolo": "nsfrc.training.detector",
+    "yolo_clevr": "nsfrc.training.detector",
+    "slot_attention": "nsfrc.training.slots",
+}
+
+
+def _usual(name: str) -> str:
+    """What help says of an option's values where it is not given."""
+    said: dict[str, list[str]] = {}
+    for model, options in MODELS.items():
+        if (value := asdict(options).get(name)) is not None:
+            said.setdefault("all there are" if value == ALL else str(value), []).append(model)
+    alone = len(said) == 1 and len(*said.values()) == len(MODELS)
+    parts = [value if alone else f"{value} ({', '.join(models)})" for value, models in said.items()]
+    return f"[default: {'; '.join(parts)}]"
+
+
+def _option(flag: str, kind: click.ParamType, text: str = "") -> Any:
+    """An option of the training, whose default is the model's."""
+    usual = _usual(flag.removeprefix("--").replace("-", "_"))
+    return click.option(flag, type=kind, help=f"{text} {usual}".strip())
 
 
 @click.command(
@@ -23,50 +48,83 @@ Examples:
   nsfrc train perception --out s.safetensors --variant s       a larger network
   nsfrc train perception --out q.safetensors --figures 1000 --epochs 8 --size 128    quicker and worse
   nsfrc infer --images DIR --weights yolo.safetensors          use what was trained
+\b
+  nsfrc data clevr --out clevr --count 4000 --size 240x160 --samples 4
+  nsfrc train perception --model yolo_clevr --data clevr --out clevr.safetensors
+  nsfrc train perception --model slot_attention --data clevr --out slots.safetensors
+  nsfrc infer --program clevr_hans3 --images DIR --weights slots.safetensors
 """,
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True,
               help="File to write the weights to (safetensors, fp16); FILE.checkpoint is the state until then.")
-@click.option("--model", type=click.Choice(MODELS), default="yolo", show_default=True)
-@click.option("--variant", type=click.Choice(["n", "s"]), default="n", show_default=True, help="Size of YOLOv5.")
-@click.option("--figures", type=click.IntRange(1, 1_000_000), default=8000, show_default=True,
-              help="Figures of no pattern to draw and train on.")
-@click.option("--epochs", type=click.IntRange(1, 10_000), default=18, show_default=True)
-@click.option("--size", type=click.IntRange(32, 2048), default=160, show_default=True,
-              help="Side of the images in pixels, a multiple of 32.")
-@click.option("--batch-size", type=click.IntRange(1, 4096), default=16, show_default=True)
-@click.option("--lr", type=click.FloatRange(min=0, min_open=True), default=2e-3, show_default=True,
-              help="Highest learning rate.")
-@click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True)
+@click.option("--model", type=click.Choice(list(MODELS)), default="yolo", show_default=True)
+@click.option("--data", type=click.Path(path_type=Path), metavar="DIR",
+              help="Folder of CLEVR scenes with pictures, as CLEVR or CLEVR-Hans has it, for all models but yolo, "
+                   "whose figures are drawn.")
+@_option("--figures", click.IntRange(1, ALL), "Pictures to train on, at most.")
+@_option("--epochs", click.IntRange(1, 100_000))
+@_option("--size", click.IntRange(16, 2048), "Width of the images in pixels; for YOLO a multiple of 32.")
+@_option("--batch-size", click.IntRange(1, 4096))
+@_option("--lr", click.FloatRange(min=0, min_open=True), "Highest learning rate.")
+@_option("--seed", click.IntRange(0, 2**63 - 1))
+@_option("--variant", click.Choice(["n", "s"]), "Size of YOLOv5.")
+@_option("--slots", click.IntRange(1, 1000), "As many as things in a scene, at least.")
+@_option("--iterations", click.IntRange(1, 100), "Of the attention.")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True,
               help="Sums of another number of threads differ in their last digits, and so will the weights.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:N.")
 @click.option("--resume", is_flag=True, help="Go on from FILE.checkpoint; the other options must be the same.")
-def command(out: Path, model: str, threads: int, device: str, resume: bool, **options: Any) -> None:
-    """Train a perception model from scratch on generated figures."""
+def command(
+    out: Path, model: str, data: Path | None, threads: int, device: str, resume: bool, **given: Any
+) -> None:
+    """Train a perception model from scratch, on generated figures or on scenes.
+
+    yolo is for Kandinsky figures; yolo_clevr and slot_attention are for CLEVR scenes.
+    """
+    wanted = _wanted(model, data, given)
     import torch
 
     from nsfrc.perception import usable_device
-    from nsfrc.training.detector import Options, checkpoint_of, train
+    from nsfrc.training.checkpoint import checkpoint_of
 
     torch.set_num_threads(threads)
-    wanted = Options(**options)
+    again = _command(out, model, threads, wanted)
     try:
-        trained = train(
-            wanted, out, device=usable_device(device), resume=resume, made_by=_command(out, model, threads, options),
+        trained = importlib.import_module(TRAINERS[model]).train(
+            wanted, out, device=usable_device(device), resume=resume, made_by=again,
             log=lambda line: click.echo(line, err=True), bar=_bar,
         )
     except KeyboardInterrupt:
         if checkpoint_of(out).exists():
-            click.echo(f"\nthe last whole epoch is in {checkpoint_of(out)}: go on with "
-                       f"{_command(out, model, threads, options)} --resume", err=True)
+            click.echo(f"\nthe last whole epoch is in {checkpoint_of(out)}: go on with {again} --resume", err=True)
         raise
     click.echo(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB), {trained.identity}")
 
 
-def _command(out: Path, model: str, threads: int, options: dict[str, Any]) -> str:
+def _wanted(model: str, data: Path | None, given: dict[str, Any]) -> Options:
+    """The model's usual options with those that were given."""
+    usual = MODELS[model]
+    changes = {name: value for name, value in given.items() if value is not None}
+    for name in changes.keys() - asdict(usual).keys():
+        raise click.UsageError(f"--{name.replace('_', '-')} is no option of {model}")
+    if usual.data and data is not None:
+        raise click.UsageError(f"{model} learns from figures that are drawn for it: leave out --data, "
+                               f"or choose another --model")
+    if not usual.data:
+        if data is None:
+            raise click.UsageError(f"{model} learns from scenes: give a folder of them with --data DIR; "
+                                   f"nsfrc data clevr --out DIR makes some")
+        drawn = {options.data for options in MODELS.values()}
+        changes["data"] = f"./{data}" if str(data) in drawn else str(data)  # a folder, whatever its name
+    return replace(usual, **changes)
+
+
+def _command(out: Path, model: str, threads: int, options: Options) -> str:
     """The command that does it again, with every option that matters."""
-    flags = " ".join(f"--{name.replace('_', '-')} {value}" for name, value in options.items())
+    flags = " ".join(
+        f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in asdict(options).items()
+        if name != "data" or not MODELS[model].data
+    )
     return f"nsfrc train perception --model {model} {flags} --threads {threads} --out {shlex.quote(str(out))}"
 
 

@@ -2,17 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
+from itertools import count, islice
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
-from nsfrc.errors import NsfrcError
-from nsfrc.perception.attributes import KANDINSKY, Attributes
+from nsfrc.perception.attributes import CLEVR, KANDINSKY, Attributes
+from nsfrc.perception.yolo import Yolo
+from nsfrc.perception.yolo_clevr import YoloClevr
+from nsfrc.training.pictures import FLAT, SOLID, Looks, as_images, room, vary_looks
+from nsfrc.training.run import Bar, no_bar
+from nsfrc.training.scenes import scenes
+
+if TYPE_CHECKING:
+    from nsfrc.data.clevr.layouts import Entry
 
 SHIFT = 4  # pixels
-TINT = 0.04  # of each channel, and of the brightness; more would turn one colour into another
+VALIDATION_SEED = 1_000_000  # plus the seed: figures that no run trains on
 
 
 @dataclass(frozen=True)
@@ -26,13 +37,39 @@ class Example:
 
 @dataclass(frozen=True)
 class Source:
-    """Where examples come from: example(seed, index, size) is the same whenever it is called."""
+    """Where examples come from, and what kind of model learns from them.
 
+    examples(held_out, seed, size (H, W)): each example to be made when it is called, the same ones every time;
+    held_out: those to validate with. high: height / width of its pictures. looks: how far those vary.
+    available: how many there are to train on, if there is an end.
+    """
+
+    model: type[Yolo]
+    examples: Callable[[bool, int, tuple[int, int]], Iterator[Callable[[], Example]]]
     attributes: Attributes
-    example: Callable[[int, int, int], Example]
+    high: float = 1.0
+    looks: Looks = FLAT
+    available: int | None = None
+
+    def size(self, width: int) -> tuple[int, int]:
+        return round(width * self.high), width
 
 
-def _kandinsky(seed: int, index: int, size: int) -> Example:
+def drawn(attributes: Attributes, example: Callable[[int, int, tuple[int, int]], Example]) -> Source:
+    """A source without end; example(seed, index, size) draws one."""
+
+    def examples(held_out: bool, seed: int, size: tuple[int, int]) -> Iterator[Callable[[], Example]]:
+        return (partial(example, seed + held_out * VALIDATION_SEED, i, size) for i in count())
+
+    return Source(Yolo, examples, attributes)
+
+
+def open_source(data: str) -> Source:
+    """The source of that name, or a folder of CLEVR scenes with pictures."""
+    return SOURCES[data] if data in SOURCES else _clevr(Path(data))
+
+
+def _kandinsky(seed: int, index: int, size: tuple[int, int]) -> Example:
     from PIL import Image
 
     from nsfrc.data import kandinsky
@@ -42,44 +79,60 @@ def _kandinsky(seed: int, index: int, size: int) -> Example:
     figure = kandinsky.figure(kandinsky.FREE, seed, index).figure
     classes = [KANDINSKY.index(shape.color, shape.shape) for shape in figure.shapes]
     boxes = np.array([shape.box for shape in figure.shapes], dtype=np.float32).reshape(-1, 4)
-    return Example(prepare(Image.fromarray(render(figure)), (size, size)), np.array(classes, dtype=np.int64), boxes)
+    return Example(prepare(Image.fromarray(render(figure)), size), np.array(classes, dtype=np.int64), boxes)
 
 
-SOURCES = {"kandinsky": Source(KANDINSKY, _kandinsky)}
+SOURCES = {"kandinsky": drawn(KANDINSKY, _kandinsky)}
+
+
+def _clevr(folder: Path) -> Source:
+    """The scenes of a folder."""
+    chosen = scenes(folder)
+
+    def examples(held_out: bool, seed: int, size: tuple[int, int]) -> Iterator[Callable[[], Example]]:
+        return (partial(_seen, entry, size) for entry in chosen[held_out])
+
+    return Source(YoloClevr, examples, CLEVR, 2 / 3, SOLID, len(chosen[False]))
+
+
+def _seen(entry: Entry, size: tuple[int, int]) -> Example:
+    from nsfrc.data.clevr.outlines import boxes
+    from nsfrc.inference.images import read
+
+    things = entry.scene.things
+    classes = [CLEVR.index(t.shape, t.size, t.material, t.color) for t in things]
+    return Example(read(entry.image, size).pixels, np.array(classes, dtype=np.int64), boxes(things, entry.scene.camera))
 
 
 @dataclass(frozen=True)
 class Examples:
-    """N examples. pixels: uint8 [N, H, W, 3]; classes, boxes: one array an example, as in `Example`."""
+    """N examples. pixels: uint8 [N, H, W, 3]; classes, boxes: one array an example, as in `Example`.
+
+    looks: how far pictures vary.
+    """
 
     pixels: torch.Tensor
     classes: list[np.ndarray]
     boxes: list[np.ndarray]
+    looks: Looks = FLAT
 
     def __len__(self) -> int:
         return len(self.classes)
 
 
-def collect(source: Source, seed: int, numbers: Iterable[int], size: int, count: int) -> Examples:
-    """Make `count` examples and keep them: size × size × 3 bytes each."""
-    try:
-        pixels = torch.empty(count, size, size, 3, dtype=torch.uint8)
-    except RuntimeError:
-        needed = count * size * size * 3 / 1e9
-        raise NsfrcError(
-            f"{count:,} figures of {size} px need {needed:.1f} GB of memory: use fewer, or a smaller size"
-        ) from None
+def collect(
+    source: Source, held_out: bool, seed: int, size: tuple[int, int], at_most: int, bar: Bar = no_bar
+) -> Examples:
+    """Make up to `at_most` examples and keep them: H × W × 3 bytes each."""
+    makers = list(islice(source.examples(held_out, seed, size), at_most))
+    pixels = room(len(makers), size)
     made = []
-    for place, number in enumerate(numbers):
-        example = source.example(seed, number, size)
-        pixels[place] = torch.from_numpy(example.pixels)
-        made.append(example)
-    return Examples(pixels, [e.classes for e in made], [e.boxes for e in made])
-
-
-def images(examples: Examples, chosen: np.ndarray, device: str) -> torch.Tensor:
-    """The chosen pictures as float [B, 3, H, W] with values 0 … 1, channels last in memory."""
-    return examples.pixels[torch.from_numpy(chosen)].to(device).permute(0, 3, 1, 2).float().div_(255)
+    with bar(makers, "validation pictures" if held_out else "pictures", len(makers)) as shown:
+        for place, make in enumerate(shown):
+            example = make()
+            pixels[place] = torch.from_numpy(example.pixels)
+            made.append(example)
+    return Examples(pixels, [e.classes for e in made], [e.boxes for e in made], source.looks)
 
 
 @dataclass(frozen=True)
@@ -102,8 +155,8 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, device: 
 
 def vary(examples: Examples, chosen: np.ndarray, rng: np.random.Generator, device: str) -> Batch:
     """Pictures mirrored, moved by some pixels (with all objects in sight) and tinted at random, boxes with them."""
-    pictures = images(examples, chosen, device)
-    side = pictures.shape[-1]
+    pictures = as_images(examples.pixels, chosen, device)
+    down, across = pictures.shape[2:]
     padded = torch.nn.functional.pad(pictures, (SHIFT,) * 4, mode="replicate")
     boxes = []
     for place, index in enumerate(chosen):
@@ -111,16 +164,14 @@ def vary(examples: Examples, chosen: np.ndarray, rng: np.random.Generator, devic
         mirrored = rng.random() < 0.5
         if mirrored:
             moved[:, [0, 2]] = 1 - moved[:, [2, 0]]
-        dx, dy = (_shift(moved[:, axis], moved[:, axis + 2], side, rng) for axis in (0, 1))
-        moved += np.array([dx, dy, dx, dy], dtype=np.float32) / side
+        dx, dy = (_shift(moved[:, axis], moved[:, axis + 2], side, rng) for axis, side in ((0, across), (1, down)))
+        moved += np.array([dx, dy, dx, dy], dtype=np.float32) / np.array([across, down] * 2, dtype=np.float32)
         # Mirrored after it is cut out: the picture then moves the other way.
         left = SHIFT + (dx if mirrored else -dx)
-        window = padded[place, :, SHIFT - dy : SHIFT - dy + side, left : left + side]
+        window = padded[place, :, SHIFT - dy : SHIFT - dy + down, left : left + across]
         pictures[place] = window.flip(-1) if mirrored else window
         boxes.append(moved)
-    tint = 1 + rng.uniform(-TINT, TINT, (len(chosen), 3, 1, 1)).astype(np.float32)
-    light = rng.uniform(-TINT, TINT, (len(chosen), 1, 1, 1)).astype(np.float32)
-    pictures.mul_(torch.from_numpy(tint).to(device)).add_(torch.from_numpy(light).to(device)).clamp_(0, 1)
+    vary_looks(pictures, rng, examples.looks)
     return _batch(pictures, [examples.classes[i] for i in chosen], boxes)
 
 

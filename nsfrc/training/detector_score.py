@@ -9,7 +9,8 @@ import torch
 
 from nsfrc.perception.boxes import overlap
 from nsfrc.perception.yolo import Yolo
-from nsfrc.training.detector_data import Examples, images
+from nsfrc.training.detector_data import Examples
+from nsfrc.training.pictures import as_images
 
 MATCH = 0.5  # overlap from which a box is the right one
 BATCH = 32
@@ -22,26 +23,30 @@ class Score:
     all_right: float
     logits: np.ndarray  # of every detection, before calibration
     hits: np.ndarray  # whether it is an object, with the right class
+    there: np.ndarray  # whether it is an object
 
 
 @torch.no_grad()
 def score(model: Yolo, examples: Examples, device: str) -> Score:
     """Compare what a model finds with what is there. Detections count from objectness 0.5 on."""
-    right, logits, hits = 0, [], []
+    right, logits, hits, there = 0, [], [], []
     groups = [len(group) for group in model.attributes.groups]
+    first = model.dimensions.index(model.attributes.values[0])
     a, b = model.calibration
     for start in range(0, len(examples), BATCH):
         chosen = np.arange(start, min(start + BATCH, len(examples)))
-        vectors = model(images(examples, chosen, device)).cpu()
+        vectors = model(as_images(examples.pixels, chosen, device)).cpu()
         for place, index in enumerate(chosen):
             found = vectors[place][vectors[place, :, -1] > 0]
             truth = torch.from_numpy(examples.boxes[index])
-            hit = match(found[:, :4], classes_of(found[:, 4:-1], groups), truth, examples.classes[index])
+            classes, true_classes = classes_of(found[:, first:-1], groups), examples.classes[index]
+            hit = match(found[:, :4], classes, truth, true_classes)
             sure = (found[:, -1] >= 0.5).numpy()
             right += int(sure.sum() == hit[sure].sum() == len(truth))
             logits.append((torch.logit(found[:, -1].double(), eps=1e-7).numpy() - b) / a)
             hits.append(hit)
-    return Score(right / max(1, len(examples)), np.concatenate(logits), np.concatenate(hits))
+            there.append(match(found[:, :4], np.zeros_like(classes), truth, np.zeros_like(true_classes)))
+    return Score(right / max(1, len(examples)), *map(np.concatenate, (logits, hits, there)))
 
 
 def classes_of(columns: torch.Tensor, groups: list[int]) -> np.ndarray:

@@ -15,37 +15,38 @@ import torch
 from click.testing import CliRunner
 
 from nsfrc.cli import cli
+from nsfrc.data import kandinsky
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights
 from nsfrc.perception.attributes import Attributes
 from nsfrc.perception.yolo import Yolo
 from nsfrc.training import detector
 from nsfrc.training.detector import Options, Run, checkpoint_of, train
-from nsfrc.training.detector_data import SOURCES, Example, Examples, Source, batches, collect, vary
+from nsfrc.training.detector_data import SOURCES, Example, Examples, batches, collect, drawn, vary
 from nsfrc.training.detector_score import calibrate, match, score
 
 TINY = Options(data="squares", figures=24, epochs=2, size=64, batch_size=8, seed=3)
 
 
-def square(seed: int, index: int, size: int) -> Example:
+def square(seed: int, index: int, size: tuple[int, int]) -> Example:
     """One large square, in turn red and blue: quickly learnt."""
     rng = np.random.default_rng([seed, index])
     side = rng.integers(24, 36)
-    x, y = rng.integers(0, size - side, 2)
-    pixels = np.full((size, size, 3), 215, dtype=np.uint8)
+    x, y = rng.integers(0, size[0] - side, 2)
+    pixels = np.full((*size, 3), 215, dtype=np.uint8)
     pixels[y : y + side, x : x + side] = ((200, 20, 20), (20, 20, 200))[index % 2]
-    return Example(pixels, np.array([index % 2]), np.array([[x, y, x + side, y + side]], dtype=np.float32) / size)
+    return Example(pixels, np.array([index % 2]), np.array([[x, y, x + side, y + side]], dtype=np.float32) / size[0])
 
 
 @pytest.fixture(autouse=True)
 def squares_and_little_validation(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(SOURCES, "squares", Source(Attributes((("red", "blue"), ("square",))), square))
+    monkeypatch.setitem(SOURCES, "squares", drawn(Attributes((("red", "blue"), ("square",))), square))
     monkeypatch.setattr(detector, "VALIDATION", 6)
 
 
 @pytest.fixture(scope="module")
 def figures() -> Examples:
-    return collect(SOURCES["kandinsky"], 3, range(24), 64, 24)
+    return collect(SOURCES["kandinsky"], False, 3, (64, 64), 24)
 
 
 class Stop(Exception):
@@ -81,8 +82,8 @@ def test_training_learns_resumes_exactly_and_writes_what_yolo_loads(tmp_path: Pa
 
 
 def test_a_run_learns_the_figures_it_sees() -> None:
-    run = Run(replace(TINY, figures=16, epochs=20), "cpu")
-    seen = collect(SOURCES["squares"], 3, range(16), 64, 16)
+    run = Run(replace(TINY, figures=16, epochs=20), SOURCES["squares"], "cpu")
+    seen = collect(SOURCES["squares"], False, 3, (64, 64), 16)
     losses = [run.one_epoch(seen, lambda items, label, length: nullcontext(items)) for _ in range(8)]
     assert losses[-1] < 0.6 * losses[0]
 
@@ -168,15 +169,13 @@ class Told(torch.nn.Module):
     def __init__(self, vectors: torch.Tensor) -> None:
         super().__init__()
         self.vectors, self.calibration = vectors, (1.0, 0.0)
-        self.attributes = SOURCES["kandinsky"].attributes
+        self.attributes, self.dimensions = SOURCES["kandinsky"].attributes, kandinsky.DIMENSIONS
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return self.vectors[: len(images)]
 
 
 def test_score_counts_figures_that_are_all_right(figures: Examples) -> None:
-    from nsfrc.data import kandinsky
-
     vectors = torch.stack([
         torch.from_numpy(kandinsky.truth(kandinsky.figure(kandinsky.FREE, 3, i).figure, 12)) for i in range(24)
     ])

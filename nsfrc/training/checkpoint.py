@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,33 @@ KIND = "checkpoint"
 PROGRESS = ("epoch", "step", "right", "best_right", "best_epoch")
 
 
+def checkpoint_of(out: Path) -> Path:
+    """Where a run that writes `out` keeps its state."""
+    return out.with_name(out.name + ".checkpoint")
+
+
+def check_place(out: Path, resume: bool) -> None:
+    """Say before the work, not after it, that a file cannot be written, or that work would be lost."""
+    checkpoint = checkpoint_of(out)
+    if checkpoint.exists() and not resume:
+        raise NsfrcError(f"{checkpoint} is left from a training that was interrupted: "
+                         f"go on with --resume, or delete it to start again")
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NsfrcError(f"cannot write {out}: {error.strerror}") from None
+    if out.is_dir() or not os.access(out.parent, os.W_OK):
+        raise NsfrcError(f"cannot write {out}: choose a file in a folder of yours")
+
+
 def save_checkpoint(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, Any]) -> None:
-    """Write the state, whole or not at all; `header` holds the options and how far the run is."""
+    """Write the state, whole or not at all; `header` holds the model, the options, and how far the run is."""
     files.save(path, tensors, {**header, "kind": KIND})
 
 
-def load_checkpoint(path: Path, options: dict[str, Any]) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
+def load_checkpoint(
+    path: Path, model: str, options: dict[str, Any]
+) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
     """Read a state; refuses one of a run with other options, since its end would be nobody's choice."""
     if not path.exists():
         raise NsfrcError(f"there is nothing to resume: no file {path}; start without --resume")
@@ -28,8 +50,9 @@ def load_checkpoint(path: Path, options: dict[str, Any]) -> tuple[dict[str, Any]
     known = isinstance(header.get("options"), dict) and all(isinstance(n, int | float) for n in numbers)
     if header.get("kind") != KIND or not known:
         raise NsfrcError(f"{path} is not a checkpoint of a training: delete it and start without --resume")
-    for name, value in options.items():
-        if (before := header["options"].get(name)) != value:
+    for name, value in {"model": model, **options}.items():
+        before = header.get("model") if name == "model" else header["options"].get(name)
+        if before != value:
             flag = f"--{name.replace('_', '-')}"
             raise NsfrcError(f"{path} is of a run with {flag} {before}, not {value}: "
                              f"resume with {flag} {before}, or delete it and start again")

@@ -1,0 +1,195 @@
+"""What every training of a perception has: a run that goes on to the same bits after a break, and its progress."""
+
+from __future__ import annotations
+
+import copy
+import math
+import time
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import torch
+
+from nsfrc.errors import NsfrcError
+from nsfrc.perception import weights as files
+from nsfrc.perception.slot_attention import SlotAttention
+from nsfrc.perception.yolo import Yolo
+from nsfrc.training.checkpoint import load_checkpoint, save_checkpoint
+from nsfrc.training.options import Options
+
+AVERAGE, AVERAGE_RAMP = 0.999, 2000  # the moving average of weights, and the batches it takes to get that slow
+
+Bar = Callable[[Iterable[Any], str, int], AbstractContextManager[Iterable[Any]]]
+Log = Callable[[str], None]
+Model = TypeVar("Model", bound=Yolo | SlotAttention)
+
+
+class Pictures(Protocol):
+    """Examples with pixels: uint8 [N, H, W, 3]."""
+
+    @property
+    def pixels(self) -> torch.Tensor: ...
+
+    def __len__(self) -> int: ...
+
+
+def no_bar(items: Iterable[Any], label: str, length: int) -> AbstractContextManager[Iterable[Any]]:
+    return nullcontext(items)
+
+
+def no_log(line: str) -> None:
+    pass
+
+
+class Run(ABC, Generic[Model]):
+    """The state of a training: the model, its moving average, the optimiser, and how far it is.
+
+    What a kind of model does in its own way is left to methods without a body.
+    """
+
+    clip: float  # the norm of gradients from which on they are shortened
+    measure: str  # what a file of weights calls the best that `judge` said
+
+    def __init__(self, options: Options, model: Model, device: str) -> None:
+        self.options, self.device, self.model = options, device, model
+        self.model.to(torch.device(device), memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.average: Model = copy.deepcopy(self.model)
+        self.average.eval().requires_grad_(False)
+        self.parameters = {n: p for n, p in self.model.named_parameters() if p.requires_grad}
+        self.optimiser = self.new_optimiser()
+        self.epoch = self.step = self.best_epoch = 0
+        self.right = self.best_right = 0.0
+        self.best: dict[str, torch.Tensor] = {}
+        self.pictures: str | None = None
+
+    @abstractmethod
+    def new_optimiser(self) -> torch.optim.Optimizer:
+        """An optimiser of `parameters`; its rate is set before every step."""
+
+    @abstractmethod
+    def batches(self, examples: Any) -> Iterator[Any]:
+        """The batches of this epoch, which follow from the options and its number alone."""
+
+    @abstractmethod
+    def loss(self, batch: Any) -> torch.Tensor:
+        """The loss, summed over the examples of a batch."""
+
+    @abstractmethod
+    def judge(self, held_out: Any) -> tuple[float, str]:
+        """How good the moving average is, the best being the largest, and that in words."""
+
+    def one_epoch(self, examples: Pictures, bar: Bar) -> float:
+        """Train on every example once; returns the mean loss."""
+        options = self.options
+        self.model.train()
+        total = torch.zeros((), device=self.device)
+        count = math.ceil(len(examples) / options.batch_size)
+        with bar(self.batches(examples), f"epoch {self.epoch + 1}/{options.epochs}", count) as shown:
+            for batch in shown:
+                total += self.one_step(batch)
+        self.epoch += 1
+        loss = float(total) / len(examples)
+        if not math.isfinite(loss):
+            raise NsfrcError(f"the loss of epoch {self.epoch} is not a number: try a lower --lr than {options.lr}")
+        return loss
+
+    def one_step(self, batch: Any) -> torch.Tensor:
+        """One step of the optimiser and of the moving average; returns the loss, summed over the batch."""
+        for group in self.optimiser.param_groups:
+            group["lr"] = self.options.rate(self.step)
+        loss = self.loss(batch)
+        loss.backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.clip)
+        self.optimiser.step()
+        self.optimiser.zero_grad(set_to_none=True)
+        self.step += 1
+        self._move_average()
+        return loss.detach()
+
+    @torch.no_grad()
+    def _move_average(self) -> None:
+        # A ramp as in ultralytics: the first averages must forget the random start quickly.
+        keep = AVERAGE * (1 - math.exp(-self.step / AVERAGE_RAMP))
+        pairs = list(zip(self.average.state_dict().values(), self.model.state_dict().values(), strict=True))
+        real = [(slow, fast) for slow, fast in pairs if slow.is_floating_point()]
+        torch._foreach_lerp_([slow for slow, _ in real], [fast for _, fast in real], 1 - keep)
+        for slow, fast in pairs:
+            if not slow.is_floating_point():
+                slow.copy_(fast)
+
+    def validate(self, held_out: Any) -> str:
+        """Note how good the moving average is, and keep it if nothing was better; returns that in words."""
+        self.right, words = self.judge(held_out)
+        if self.right >= self.best_right:
+            self.best_right, self.best_epoch = self.right, self.epoch
+            self.best = {name: tensor.clone() for name, tensor in self.average.state_dict().items()}
+        return words
+
+    def finish(self, examples: Pictures, held_out: Any, checkpoint: Path, log: Log, bar: Bar) -> Model:
+        """All epochs that are left, each of them kept in the checkpoint; returns the best model."""
+        torch.set_flush_denormal(True)  # weights that have decayed to almost nothing are slow to multiply with
+        self._same_pictures(examples, checkpoint)
+        epochs = self.options.epochs
+        while self.epoch < epochs:
+            started = time.perf_counter()
+            loss = self.one_epoch(examples, bar)
+            words = self.validate(held_out)
+            save_checkpoint(checkpoint, self.state(), self.progress())
+            log(f"epoch {self.epoch}/{epochs}  loss {loss:.4f}  {words} (best {self.best_right:.2%})  "
+                f"{time.perf_counter() - started:.0f} s")
+        self.average.load_state_dict(self.best)
+        return self.average
+
+    def _same_pictures(self, examples: Pictures, checkpoint: Path) -> None:
+        """A run that learnt from others at first would end in weights that nobody can make again."""
+        now = f"{zlib.crc32(examples.pixels.numpy().data):08x}"
+        if self.pictures not in (None, now):
+            raise NsfrcError(f"the run of {checkpoint} began with other pictures than --data {self.options.data} has "
+                             f"now: bring those back, or delete it and start again")
+        self.pictures = now
+
+    def progress(self) -> dict[str, Any]:
+        """What it is that is trained, and how far that is."""
+        return {"model": self.model.header()["model"], "options": asdict(self.options), "pictures": self.pictures,
+                "epoch": self.epoch, "step": self.step, "right": self.right,
+                "best_right": self.best_right, "best_epoch": self.best_epoch}
+
+    def state(self) -> dict[str, torch.Tensor]:
+        """Every tensor of the run by name."""
+        tensors = {f"model.{n}": t for n, t in self.model.state_dict().items()}
+        tensors |= {f"average.{n}": t for n, t in self.average.state_dict().items()}
+        tensors |= {f"best.{n}": t for n, t in self.best.items()}
+        for name, parameter in self.parameters.items():
+            tensors |= {f"optimiser.{name}.{part}": t for part, t in self.optimiser.state[parameter].items()}
+        return tensors
+
+    def restore(self, path: Path) -> None:
+        """Go back to what `state` and `progress` said; refuses a checkpoint of other options."""
+        header, tensors = load_checkpoint(path, self.model.header()["model"], asdict(self.options))
+        files.fill(self.model, _part(tensors, "model."), path)
+        files.fill(self.average, _part(tensors, "average."), path)
+        self.best = {n: t.to(self.device) for n, t in _part(tensors, "best.").items()}
+        for name, parameter in self.parameters.items():
+            moments = _part(tensors, f"optimiser.{name}.")
+            self.optimiser.state[parameter] = {
+                part: t.to(self.device).reshape(t.shape) if t.ndim == 0 else torch.empty_like(parameter).copy_(t)
+                for part, t in moments.items()
+            }
+        self.epoch, self.step, self.best_epoch = (int(header[k]) for k in ("epoch", "step", "best_epoch"))
+        self.right, self.best_right = float(header["right"]), float(header["best_right"])
+        self.pictures = header.get("pictures")
+
+    def write(self, model: Model, out: Path, made_by: str) -> None:
+        """The finished model, in fp16, with all that made it."""
+        half = {n: t.half() if t.is_floating_point() else t for n, t in model.state_dict().items()}
+        told = {"command": made_by, **asdict(self.options), "best_epoch": self.best_epoch}
+        files.save(out, half, {**model.header(), "made_by": {**told, self.measure: self.best_right}})
+
+
+def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:
+    return {name.removeprefix(prefix): t for name, t in tensors.items() if name.startswith(prefix)}

@@ -1,0 +1,33 @@
+"""Which scenes of a folder a training learns from, and which it is validated with."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from nsfrc.data.clevr.layouts import Entry, read
+from nsfrc.errors import NsfrcError
+
+HELD_OUT = 10  # where a folder has no split for validation, one scene in so many
+
+
+def scenes(path: Path) -> tuple[list[Entry], list[Entry]]:
+    """The scenes of a folder as CLEVR or CLEVR-Hans has it, divided."""
+    learnt, held_out = divide(read(path))
+    if not learnt:
+        raise NsfrcError(f"{path} has too few scenes to train on: make some with nsfrc data clevr --out DIR")
+    return learnt, held_out
+
+
+def divide(entries: Sequence[Entry]) -> tuple[list[Entry], list[Entry]]:
+    """Scenes to train on and scenes to validate with: the splits train and val where there are both.
+
+    Otherwise the training scenes, or all there are, with every tenth of them to validate with.
+    """
+    learnt = [entry for entry in entries if entry.split == "train"]
+    held_out = [entry for entry in entries if entry.split == "val"]
+    if learnt and held_out:
+        return learnt, held_out
+    both = learnt or list(entries)
+    held = set(range(HELD_OUT - 1, len(both), HELD_OUT)) or {len(both) - 1}
+    return [e for i, e in enumerate(both) if i not in held], [e for i, e in enumerate(both) if i in held]
