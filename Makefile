@@ -1,4 +1,4 @@
-# make demo   install into .venv, then answer for the figures in examples/figures, with reports
+# make demo   install into .venv, then answer for the figures and scenes in examples/, with reports
 # make test   install into .venv and run the whole test suite
 # make gpu-check   on a machine with CUDA: all value tests on the card, then its times
 # make bench, make fuzz, make lint, make clean
@@ -22,6 +22,11 @@ $(VENV)/installed-extras: $(VENV)/installed
 	$(PIP) --no-build-isolation -e '.[test,bench,lint]'
 	@touch $@
 
+# Blender is large and there only for the tests that render; they are skipped where it cannot be had.
+$(VENV)/tried-blender: $(VENV)/installed
+	@$(PIP) --no-build-isolation -e '.[test,clevr]' || echo "without Blender: tests that render are skipped"
+	@touch $@
+
 demo: $(VENV)/installed
 	@$(BIN)/nsfrc compile twopairs --out build/demo/twopairs.nsfrc
 	@echo
@@ -32,7 +37,7 @@ demo: $(VENV)/installed
 # Kernels are tested in Triton's interpreter, which needs a process of its own, and the rest beside it; some of that goes
 # with the former, so that both take about as long.
 BESIDE := tests/kernels/test_source.py tests/perception tests/valuation tests/swi
-test: $(VENV)/installed
+test: $(VENV)/installed $(VENV)/tried-blender
 	@mkdir -p build
 	@(TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/kernels/values; values=$$?; \
 	$(BIN)/python -m pytest $(BESIDE); exit $$((values | $$?))) > build/values.log 2>&1 & beside=$$!; \
