@@ -12,7 +12,13 @@ LENS, SENSOR = 35.0, 32.0  # millimetres
 PLACE = (7.48, -6.51, 5.34)
 JITTER = 0.5  # of each coordinate of the place, either way
 REACH = 3.0  # things stand at x, y from −REACH to REACH
+RADII = {"large": 0.7, "small": 0.35}  # of things by their size; their middles are that high above the floor
 SPAN = 8.0  # entries x, y, z of an object vector go from 0 to 1 over so many units of the world, 0.5 being its middle
+
+
+def scaled(places: np.ndarray) -> np.ndarray:
+    """How far to the right, to the front and upwards [..., 3] → entries x, y, z of object vectors [..., 3]."""
+    return places / SPAN + 0.5
 
 
 @dataclass(frozen=True)
@@ -45,7 +51,7 @@ class Camera:
 
     def entries(self, points: np.ndarray) -> np.ndarray:
         """Points [N, 3] of the world → entries x, y, z of object vectors [N, 3]."""
-        return points @ self.ways.T / SPAN + 0.5
+        return scaled(points @ self.ways.T)
 
     def points(self, entries: np.ndarray) -> np.ndarray:
         """Entries x, y, z of object vectors [N, 3] → points [N, 3] of the world."""

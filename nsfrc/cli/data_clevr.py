@@ -133,18 +133,22 @@ def _make(
         scenes.close()  # writes the scenes files of what is done
         click.echo(f"stopped after {done} of {count} scenes, which are in {out}; the same command goes on", err=True)
         raise SystemExit(130) from None
-    click.echo(json.dumps(_summary(order, out)) if as_json else _said(order, out))
+    held = folder.held(order, out)
+    click.echo(json.dumps(_summary(order, out, held)) if as_json else _said(order, out, held))
 
 
-def _summary(order: Order, out: Path) -> dict[str, Any]:
+def _summary(order: Order, out: Path, held: int) -> dict[str, Any]:
     quality = order.quality
     pictures = quality and {"width": quality.width, "height": quality.height, "samples": quality.samples}
-    return {"set": order.name, "out": str(out), "scenes": order.count, "splits": dict(order.splits),
-            "seed": order.seed, "pictures": pictures}
+    return {"set": order.name, "out": str(out), "scenes": order.count, "held": held,
+            "splits": dict(order.splits), "seed": order.seed, "pictures": pictures}
 
 
-def _said(order: Order, out: Path) -> str:
+def _said(order: Order, out: Path, held: int) -> str:
+    """held: how many scenes the folder holds in all."""
     splits = ", ".join(f"{count} {split}" for split, count in order.splits.items())
     size = order.quality and f"{order.quality.width}x{order.quality.height}"
     pictures = f"with pictures of {size}" if size else "without pictures"
-    return f"{order.count} scenes of {order.name} in {out} ({splits}), {pictures}"
+    scenes = "1 scene" if order.count == 1 else f"{order.count} scenes"
+    more = f"; the folder holds {held} scenes in all" if held > order.count else ""
+    return f"{scenes} of {order.name} in {out} ({splits}), {pictures}{more}"

@@ -68,7 +68,8 @@ CLEVR-Hans: from its scenes files, or else from the names of its images.
               help="A folder of images (.png, .jpg, .tif and so on), with all folders in it, or one image.")
 @click.option("--program", help="A .nsfrc or .pl file or a shipped name. [the only one here, or else in DIR]")
 @click.option("--perception", metavar="NAME", help="A registered name or module:Class. [from the program, or yolo]")
-@click.option("--weights", type=FILE, help="Weights of the perception, a safetensors file. [those that ship]")
+@click.option("--weights", type=FILE,
+              help="Weights of the perception, a safetensors file. [those that ship or were imported]")
 @click.option("--concepts", type=FILE, help="Parameters from `nsfrc train concept`. [those that ship]")
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py",
               help="Python file or module with neural predicates or a perception; repeatable.")
@@ -76,7 +77,8 @@ CLEVR-Hans: from its scenes files, or else from the names of its images.
               help="Score from which on the answer is true. [from the program, the calibration, or 0.5]")
 @click.option("--steps", type=click.IntRange(0, MAX_STEPS), help="Steps of reasoning. [from the program]")
 @click.option("--batch-size", type=click.IntRange(1, MAX_BATCH), default=16, show_default=True,
-              help="Images at once. yolo on a CPU always takes 32, so that no digit of a result depends on it.")
+              help="Images at once. On a CPU yolo always takes 32 and slot_attention 16, so that no digit of a result "
+                   "depends on it.")
 @click.option("--device", default="cpu", show_default=True, help="cpu or cuda.")
 @click.option("--threads", type=click.IntRange(1, MAX_THREADS),
               help="CPU threads, about half of them to read images ahead. [2, or 1 on one core]")
@@ -176,6 +178,7 @@ class _Tally:
         self.session, self.writer, self.report = session, writer, report
         self.measures = Measures(session.targets)
         self.failed: list[str] = []
+        self.other_shapes = 0
         self.done: set[str] = set()
         self.view: View = View(session.targets, 0, False)
         for row in writer.finished() if writer is not None else ():
@@ -192,6 +195,7 @@ class _Tally:
             self.writer.write(rows)  # first: what has been shown is never lost
         for row in rows:
             self._count(row)
+            self.other_shapes += row.other_shape
             if self.report is not None:
                 self.report.add(row)
         self.view.rows(rows)
@@ -215,6 +219,8 @@ class _Tally:
         from nsfrc.inference.folders import printable
 
         self.view.end(self.measures, self.session.settings)
+        if remark := self.session.about_shapes(self.other_shapes):
+            click.echo(f"warning: {remark}", err=True)
         written = [self.writer.out] if self.writer is not None else []
         written += [self.report.path] if self.report is not None else []
         for path in written:

@@ -63,7 +63,8 @@ Examples:
                    "whose figures are drawn.")
 @_option("--figures", click.IntRange(1, ALL), "Pictures to train on, at most.")
 @_option("--epochs", click.IntRange(1, 100_000))
-@_option("--size", click.IntRange(16, 2048), "Width of the images in pixels; for YOLO a multiple of 32.")
+@_option("--size", click.IntRange(16, 2048),
+         "Width of the images in pixels; a multiple of 32 for yolo, of 96 for yolo_clevr.")
 @_option("--batch-size", click.IntRange(1, 4096))
 @_option("--lr", click.FloatRange(min=0, min_open=True), "Highest learning rate.")
 @_option("--seed", click.IntRange(0, 2**63 - 1))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from nsfrc.errors import NsfrcError
 from nsfrc.herbrand import reading_order
-from nsfrc.inference.scene_files import HANS, IMAGES, SPLITS, classes_of
+from nsfrc.inference.scene_files import HANS, IMAGES, SPLITS, classes_of, hans_files
 
 SUFFIXES = frozenset(
     ".png .apng .jpg .jpeg .jpe .jfif .gif .bmp .dib .pbm .pgm .ppm .pnm .tif .tiff .webp .tga .ico .jp2 .j2k .jpx "
@@ -100,7 +100,8 @@ def folder(path: str | Path) -> Listing:
     """
     path = Path(path)
     if path.is_file():
-        return Listing(path.parent, {path.name: None})
+        beside = [file.name for file in hans_files(path.parent)]
+        return _with_class_ids(Listing(path.parent, {path.name: None}), {"": beside} if beside else {})
     tree = _Tree(path)
     try:
         tree.open("")
@@ -130,18 +131,20 @@ def match_labels(folders: Sequence[str], targets: Sequence[str]) -> dict[str, st
     """Classes → the answer that is right for them; a class that means none of them is left out.
 
     One target: {"true": "true", "neg": "false"}. Several: {"warm": "warm(img)"} by the name of the target or of its
-    predicate. If that is none of them: {"class0": "warm(img)"} by number, see `_by_number`.
+    predicate, {"class_id 0": "warm(img)"} by the number of a class of CLEVR-Hans, which is from 0 always. If that is
+    none of them: {"class0": "warm(img)"} by number, see `_by_number`.
     """
     if len(targets) == 1:
         return {name: WORDS[name.lower()] for name in folders if name.lower() in WORDS}
     short = Counter(target.partition("(")[0] for target in targets)
     names = {target.partition("(")[0]: target for target in targets if short[target.partition("(")[0]] == 1}
     names |= {target: target for target in targets}
+    names |= {f"{CLASS_ID}{number}": target for number, target in enumerate(targets)}
     return {name: names[name] for name in folders if name in names} or _by_number(folders, targets)
 
 
 def _by_number(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
-    """class0, class1 … in the order of the targets, or class1 … class N for all N of them; class_id is from 0 always.
+    """class0, class1 … in the order of the targets, or class1 … class N for all N of them.
 
     Nothing where that is not the only way to read them: names that differ in more than the number, two with the same
     number, numbers that begin at 1 and end elsewhere.
@@ -151,9 +154,9 @@ def _by_number(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]
     stems = {match[1] for match in found if match}
     if not numbers or len(set(numbers)) < len(folders) or len(stems) > 1:
         return {}
-    if stems != {CLASS_ID} and sorted(numbers) == list(range(1, len(targets) + 1)):
+    if sorted(numbers) == list(range(1, len(targets) + 1)):
         first = 1
-    elif (min(numbers) == 0 or stems == {CLASS_ID}) and max(numbers) < len(targets):
+    elif min(numbers) == 0 and max(numbers) < len(targets):
         first = 0
     else:
         return {}

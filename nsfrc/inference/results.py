@@ -34,6 +34,7 @@ class Row:
     file: its name below the folder; path: where it is. label: the right answer, where it is known. scores: a value a
     target, rounded to 4 digits, empty when the file failed. right: whether the answer is the label.
     objects [E, D]; V0 and V_T [G] and picture only where they were asked for.
+    other_shape: whether the image's proportions are not those that perception was made for.
     """
 
     file: str
@@ -47,6 +48,7 @@ class Row:
     V0: np.ndarray | None = field(default=None, repr=False)
     V_T: np.ndarray | None = field(default=None, repr=False)
     picture: Picture | None = field(default=None, repr=False)
+    other_shape: bool = False
 
 
 def as_json(row: Row, targets: Sequence[str]) -> str:

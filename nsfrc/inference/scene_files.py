@@ -22,6 +22,11 @@ def scenes_in(path: Path) -> list[dict[str, Any]]:
 
     Scenes count from 0, as CLEVR's images do.
     """
+    return scenes_and_info(path)[0]
+
+
+def scenes_and_info(path: Path) -> tuple[list[dict[str, Any]], Any]:
+    """`scenes_in`, and what the file says of all its scenes, whatever that is; None where it says nothing."""
     try:
         data = json.loads(path.read_bytes())
     except OSError as error:
@@ -36,7 +41,7 @@ def scenes_in(path: Path) -> list[dict[str, Any]]:
     if not isinstance(found, list):
         raise NsfrcError(f'{path}: not a scenes file: it must be {{"info": …, "scenes": […]}}')
     _check_images(path, found)
-    return found
+    return found, data.get("info")
 
 
 def _check_images(path: Path, entries: list[Any]) -> None:
@@ -98,6 +103,14 @@ def classes_of(root: Path, images: Iterable[str], scenes: Mapping[str, list[str]
     return (named, "from the file names") if named else None
 
 
+def hans_files(folder: Path) -> list[Path]:
+    """The scenes files of CLEVR-Hans in a folder; none where it may not be listed."""
+    try:
+        return sorted(file for file in folder.iterdir() if HANS.fullmatch(file.name))
+    except OSError:
+        return []
+
+
 def _scenes_for(root: Path, folder: str, scenes: Mapping[str, list[str]]) -> list[Path]:
     if folder in scenes:
         return [root / folder / name for name in scenes[folder]]
@@ -107,10 +120,7 @@ def _scenes_for(root: Path, folder: str, scenes: Mapping[str, list[str]]) -> lis
     if folder:
         above = folder.rpartition("/")[0]
         return [root / above / name for name in scenes.get(above, ())]
-    try:
-        return sorted(file for file in place.parent.iterdir() if HANS.fullmatch(file.name))
-    except OSError:  # a folder above may be closed to us
-        return []
+    return hans_files(place.parent)
 
 
 def _class_in_name(name: str) -> int | None:

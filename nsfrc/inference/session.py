@@ -6,6 +6,7 @@ import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
 
 from nsfrc.errors import NsfrcError
@@ -38,11 +39,12 @@ class Wanted:
 class Session:
     """A pipeline that is ready.
 
-    settings: what is used, for people to read. made_with: everything that rows depend on.
-    labels: class → the right answer. remarks: what the user should know before it starts.
+    perception: the name it goes by. settings: what is used, for people to read. made_with: everything that rows
+    depend on. labels: class → the right answer. remarks: what the user should know before it starts.
     """
 
     pipe: Pipeline
+    perception: str
     threshold: float
     labels: dict[str, str]
     settings: dict[str, str]
@@ -52,6 +54,14 @@ class Session:
     @property
     def targets(self) -> list[str]:
         return self.pipe.program.targets
+
+    def about_shapes(self, count: int) -> str | None:
+        """What to say of so many images of other proportions than perception was made for."""
+        if not count or self.pipe.perception.proportions is None:
+            return None
+        width, height = Fraction(self.pipe.perception.proportions).limit_denominator(100).as_integer_ratio()
+        many = f"{count} images are" if count > 1 else "1 image is"
+        return f"{many} not {width}:{height} as {self.perception} expects: answers may be wrong"
 
 
 def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
@@ -82,7 +92,8 @@ def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
     }
     remarks = [program.too_few(wanted.steps), _about_labels(listing, labels, program.targets), listing.without_class(),
                listing.left_out()]
-    return Session(pipe, threshold.value, labels, settings, made_with, tuple(r for r in remarks if r is not None))
+    told = tuple(remark for remark in remarks if remark is not None)
+    return Session(pipe, _name(wanted, program), threshold.value, labels, settings, made_with, told)
 
 
 def _program(wanted: Wanted) -> Found:

@@ -20,6 +20,7 @@ from nsfrc.inference.results import DIGITS, Row
 from nsfrc.perception.base import Fit
 from nsfrc.pipelines import Pipeline, Prediction
 
+NEAR = 0.05  # the logarithm of how far proportions may be from those wanted; 4:3 and 3:2 are more than twice as far
 Frame = tuple[tuple[int, int], Fit]  # the size that perception wants, and how images are brought to it
 
 
@@ -27,7 +28,8 @@ Frame = tuple[tuple[int, int], Fit]  # the size that perception wants, and how i
 class Asked:
     """How to answer.
 
-    threshold: from where on a single target holds. labels: class folder → the answer that is right there.
+    threshold: from where on a single target holds. labels: class, such as a class folder or
+    "class_id 0" → the answer that is right for it.
     batch_size: images at once, see `infer`.
     decoders: threads that read files ahead; 0 reads each when it is wanted. everything: rows with V0, V_T and picture.
     """
@@ -125,7 +127,14 @@ def _answered(pipe: Pipeline, entry: Loaded, found: Prediction, i: int, asked: A
         entry.item.name, entry.item.path, label, scores, given, None if label is None else label == given,
         objects=found.objects[i].numpy(), V0=found.V0[i].numpy() if asked.everything else None,
         V_T=None if found.V_T is None else found.V_T[i].numpy(), picture=entry.picture if asked.everything else None,
+        other_shape=_other_shape(entry.picture, pipe.perception.proportions),
     )
+
+
+def _other_shape(picture: Picture | None, proportions: float | None) -> bool:
+    if picture is None or proportions is None:
+        return False
+    return abs(math.log(picture.width / picture.height / proportions)) > NEAR
 
 
 @torch.no_grad()

@@ -14,7 +14,7 @@ import torch
 
 from nsfrc.errors import NsfrcError, did_you_mean
 from nsfrc.perception.base import Fit, Perception
-from nsfrc.perception.home import weights_home
+from nsfrc.perception.home import kept_weights
 from nsfrc.perception.weights import checksum, load_into
 
 __all__ = ["Perception", "Used", "create", "names", "usable_device", "used_weights"]
@@ -85,7 +85,7 @@ def _used(name: str) -> Used:
     path = cls.usual_weights() if isinstance(cls, type) and issubclass(cls, Perception) else None
     if path is None:
         return Used(name, "none", None)
-    state = "imported" if path.is_relative_to(weights_home()) else "shipped"
+    state = "imported" if path == kept_weights(name) else "shipped"
     return Used(name, state if path.is_file() else "missing", path)
 
 

@@ -29,6 +29,7 @@ class Perception(torch.nn.Module):
     identity: str = "unknown"
     piece: int | None = None
     fit: Fit = "letterbox"
+    proportions: float | None = None  # width / height of the images it was made for, where others mislead it
 
     @classmethod
     def build(cls, objects: int, weights: Path | None) -> Self:

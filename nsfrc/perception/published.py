@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pickle
+import pickletools
 import warnings
+import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
@@ -69,16 +71,38 @@ def read_checkpoint(path: Path) -> Any:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about how old files are stored
+            _check_archive(path)
             return torch.load(path, map_location="cpu", weights_only=True)
     except OSError as error:
         raise NsfrcError(f"cannot read {path}: {error.strerror or error}") from None
+    except NsfrcError:
+        raise
     except Exception as error:  # a damaged file makes the reader raise almost anything
-        if isinstance(error, pickle.UnpicklingError) and "global" in str(error).lower():
+        refused = isinstance(error, pickle.UnpicklingError)
+        if refused and ("global" in str(error).lower() or _names_code(path)):
             raise NsfrcError(
                 f"{path} can only be read by running code that is in it, which nsfrc does not do: save the state dict "
                 f"alone, with torch.save(model.state_dict(), FILE), where you trust it"
             ) from None
         raise NsfrcError(f"{path} is not a checkpoint that torch.save wrote, or it is cut short") from None
+
+
+def _check_archive(path: Path) -> None:
+    """Refuse an archive whose contents are not those that were written: torch does not look at its checksums."""
+    if zipfile.is_zipfile(path):
+        with zipfile.ZipFile(path) as archive:
+            if damaged := archive.testzip():
+                raise NsfrcError(f"{path} is damaged (the checksum of {damaged} in it is wrong): get it again")
+
+
+def _names_code(path: Path) -> bool:
+    """Whether a file is a whole pickle that asks for code; such of newer protocols torch cannot even read."""
+    try:
+        with path.open("rb") as file:
+            steps = {step.name for step, _, _ in pickletools.genops(file)}
+    except Exception:  # no pickle
+        return False
+    return not steps.isdisjoint({"GLOBAL", "STACK_GLOBAL", "INST"})
 
 
 def state_of(content: Any, path: Path) -> dict[str, torch.Tensor]:
@@ -108,11 +132,15 @@ def checked(
         tensor = state[theirs]
         if tensor.shape != place.shape:
             raise NsfrcError(f"{path} does not fit: {theirs} is {list(tensor.shape)}, {NAME} has {list(place.shape)}")
-        if not tensor.is_floating_point() or tensor.layout != torch.strided or tensor.device.type != "cpu":
+        if tensor.layout != torch.strided:
+            raise NsfrcError(f"{path} does not fit: {theirs} is stored as {tensor.layout}: save it with .to_dense()")
+        if tensor.device.type != "cpu":
+            raise NsfrcError(f"{path} does not fit: {theirs} has no values (it is on the device {tensor.device})")
+        if not tensor.is_floating_point():
             raise NsfrcError(f"{path} does not fit: {theirs} is not of floating point ({tensor.dtype})")
-        if not bool(tensor.isfinite().all()):
-            raise NsfrcError(f"{path}: {theirs} has values that are no numbers (NaN or infinite)")
         tensors[ours] = tensor.float()
+        if not bool(tensors[ours].isfinite().all()):
+            raise NsfrcError(f"{path}: {theirs} has values that are no numbers (NaN, infinite, above float32)")
     known = {_their_name(ours) for ours in wanted}
     for name, tensor in state.items():
         if name not in known:

@@ -40,6 +40,7 @@ class SlotAttention(Perception):
 
     dimensions = ("objectness", "x", "y", "z", *CLEVR.values)
     fit = "stretch"
+    proportions = WIDTH / HEIGHT
     piece = 16  # as fast an image as 8 or 32 at a time, and whole vectors for every loop over them
 
     def __init__(

@@ -70,6 +70,14 @@ def load_into(module: torch.nn.Module, path: Path) -> dict[str, Any]:
 def fill(module: torch.nn.Module, tensors: Tensors, path: Path) -> None:
     """Copy tensors into a module; NsfrcError names the first that does not fit. Types are converted."""
     wanted = module.state_dict()
+    check(tensors, wanted, path)
+    with torch.no_grad():
+        for name, place in wanted.items():
+            place.copy_(tensors[name])
+
+
+def check(tensors: Tensors, wanted: Mapping[str, torch.Tensor], path: Path) -> None:
+    """That tensors have the names and shapes of `wanted`; NsfrcError names the first that does not fit."""
     for name, place in wanted.items():
         if name not in tensors:
             hint = did_you_mean(name, tensors)
@@ -80,6 +88,3 @@ def fill(module: torch.nn.Module, tensors: Tensors, path: Path) -> None:
             )
     if extra := sorted(tensors.keys() - wanted.keys()):
         raise NsfrcError(f"{path} does not fit: the model has no tensor {extra[0]}")
-    with torch.no_grad():
-        for name, place in wanted.items():
-            place.copy_(tensors[name])

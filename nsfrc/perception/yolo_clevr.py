@@ -6,12 +6,11 @@ from typing import Any
 
 import torch
 
-from nsfrc.camera import HEIGHT, LENS, PLACE, SENSOR, SPAN, WIDTH, Camera
+from nsfrc.camera import HEIGHT, LENS, PLACE, RADII, SENSOR, SPAN, WIDTH, Camera
 from nsfrc.perception import yolo_network
 from nsfrc.perception.attributes import CLEVR
 from nsfrc.perception.yolo import SHIPPED, Yolo
 
-RADII = (0.7, 0.35)  # of large and small things; their middles are that high above the floor
 LEVEL = -0.02  # lines of sight point down at least so much a unit of length, so that all of them meet the floor
 SUREST = 1 - 1e-6
 
@@ -25,11 +24,12 @@ class YoloClevr(Yolo):
     """
 
     name = "yolo_clevr"
+    made_with = "nsfrc train perception --model yolo_clevr --data DIR"
     shipped = SHIPPED / "yolo_clevr.safetensors"
     usual_attributes = CLEVR
     usual_size = (128, 192)
+    proportions = WIDTH / HEIGHT
     judges_place = True
-    same_object = 0.65  # a thing may hide much of one of its size behind it
 
     def __init__(self, objects: int, **settings: Any) -> None:
         super().__init__(objects, **settings)
@@ -43,7 +43,7 @@ class YoloClevr(Yolo):
     def _vectors(self, boxes: torch.Tensor, logits: torch.Tensor, strength: torch.Tensor) -> torch.Tensor:
         vectors = super()._vectors(boxes, logits, strength)
         large, small = (vectors[..., 4 + self.attributes.values.index(size)] for size in ("large", "small"))
-        height = large * RADII[0] + small * RADII[1]
+        height = large * RADII["large"] + small * RADII["small"]
         return torch.cat([boxes, places(boxes, height), vectors[..., 4:]], -1)
 
 

@@ -1,1 +1,1 @@
-"""Training: perception from figures of no pattern, concepts from labelled examples."""
+"""Training: perception from figures or scenes of no class, concepts from labelled examples."""

@@ -13,10 +13,10 @@ from pathlib import Path
 
 import numpy as np
 
-from nsfrc.camera import JITTER, PLACE, REACH, SPAN
+from nsfrc.camera import JITTER, PLACE, RADII, REACH, SPAN, scaled
 from nsfrc.data.clevr import layouts
 from nsfrc.data.clevr.placing import MARGIN
-from nsfrc.data.clevr.scenes import RADII, Scene
+from nsfrc.data.clevr.scenes import Scene
 from nsfrc.errors import NsfrcError
 from nsfrc.training.examples import Concept, Draw
 
@@ -36,27 +36,32 @@ class Where:
     fails: Test
 
 
-def entries(places: np.ndarray) -> np.ndarray:
-    """Places, to the right, to the front and upwards, as entries x, y, z of an object vector."""
-    return places / SPAN + 0.5
-
-
 def from_scene(where: Where, scene: Scene) -> tuple[np.ndarray, np.ndarray]:
     """Every example in a scene: entries [n, k, 3] and labels [n]; objects too near to the line between are left out."""
     places = np.array([thing.coords for thing in scene.things]).reshape(-1, 3) @ scene.camera.ways.T
     chosen = np.array(list(permutations(range(len(places)), where.k)), dtype=np.int64).reshape(-1, where.k)
     holds, fails = where.holds(places[chosen]), where.fails(places[chosen])
-    return entries(places[chosen[holds | fails]]), holds[holds | fails]
+    return scaled(places[chosen[holds | fails]]), holds[holds | fails]
 
 
 def from_folder(name: str, folder: Path, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Every example in the scenes of a folder: entries [n, k, 3] and labels [n]; scenes in random order."""
     if name not in WHERE:
         raise NsfrcError(f"{name} is not learnt from CLEVR scenes, as {', '.join(WHERE)} are: leave out --scenes")
-    found = [from_scene(WHERE[name], entry.scene) for entry in layouts.read(folder, missing="keep")]
+    found = [from_scene(WHERE[name], entry.scene) for entry in layouts.read(folder, images=False)]
     rng.shuffle(found)
     points = np.concatenate([np.zeros((0, WHERE[name].k, 3)), *(some for some, _ in found)])
     return points, np.concatenate([np.zeros(0, dtype=bool), *(some for _, some in found)])
+
+
+def seen(ground: np.ndarray, camera: np.ndarray) -> np.ndarray:
+    """How far points [n, k, 2] of the ground are to the right and to the front, seen from above [n, 2]: [n, k, 2].
+
+    These are `Camera.directions`, for many cameras at once.
+    """
+    front = camera / np.linalg.norm(camera, axis=1, keepdims=True)
+    right = np.stack([-front[:, 1], front[:, 0]], axis=1)
+    return np.einsum("nki,nji->nkj", ground, np.stack([right, front], axis=1))
 
 
 def _drawn(k: int, fits: Test) -> Draw:
@@ -65,11 +70,8 @@ def _drawn(k: int, fits: Test) -> Draw:
     def some(n: int, rng: np.random.Generator) -> np.ndarray:
         ground = rng.uniform(-REACH, REACH, (n, k, 2))
         camera = np.array(PLACE[:2]) + rng.uniform(-JITTER, JITTER, (n, 2))
-        front = camera / np.linalg.norm(camera, axis=1, keepdims=True)
-        right = np.stack([-front[:, 1], front[:, 0]], axis=1)
-        seen = np.einsum("nki,nji->nkj", ground, np.stack([right, front], axis=1))
-        places = np.concatenate([seen, rng.choice(list(RADII.values()), (n, k, 1))], axis=2)
-        return entries(places[fits(places)])
+        places = np.concatenate([seen(ground, camera), rng.choice(list(RADII.values()), (n, k, 1))], axis=2)
+        return scaled(places[fits(places)])
 
     def make(count: int, rng: np.random.Generator) -> np.ndarray:
         kept: list[np.ndarray] = []

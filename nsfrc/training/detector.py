@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import count
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -28,8 +29,8 @@ __all__ = ["Options", "Run", "checkpoint_of", "train"]
 GAINS = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5)  # weights of the parts of the loss, ultralytics' own
 DECAY = 5e-4
 BETAS = (0.937, 0.999)
-VALIDATION = 400  # figures
-FOUND = 16  # objects to look for while validating; figures have at most 10
+VALIDATION = 400  # pictures
+FOUND = 16  # objects to look for while validating; figures and scenes have at most 10
 
 
 def train(
@@ -66,8 +67,9 @@ def _check(options: Options, source: Source) -> None:
     options.check()
     height, width = source.size(options.size)
     if options.size <= 0 or height % 32 or width % 32:
-        raise NsfrcError(f"each side of the pictures must be a multiple of 32, not {width} × {height}; "
-                         f"a width of {source.model.usual_size[1]} is usual")
+        step = next(across for across in count(32, 32) if source.size(across)[0] % 32 == 0)
+        raise NsfrcError(f"each side of the pictures must be a multiple of 32, not {width} × {height}: give --size a "
+                         f"multiple of {step}; {source.model.usual_size[1]} is usual")
 
 
 class Run(shared.Run[Yolo]):

@@ -116,6 +116,10 @@ class Examples:
     boxes: list[np.ndarray]
     looks: Looks = FLAT
 
+    @property
+    def answers(self) -> list[np.ndarray]:
+        return [*self.classes, *self.boxes]
+
     def __len__(self) -> int:
         return len(self.classes)
 

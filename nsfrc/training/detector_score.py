@@ -1,4 +1,4 @@
-"""How good a detector is on figures it was not trained on, and how sure it may be: matching and calibration."""
+"""How good a detector is on pictures it was not trained on, and how sure it may be: matching and calibration."""
 
 from __future__ import annotations
 

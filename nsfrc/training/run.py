@@ -13,13 +13,14 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
+import numpy as np
 import torch
 
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
 from nsfrc.perception.slot_attention import SlotAttention
 from nsfrc.perception.yolo import Yolo
-from nsfrc.training.checkpoint import load_checkpoint, save_checkpoint
+from nsfrc.training.checkpoint import checkpoint_of, load_checkpoint, save_checkpoint
 from nsfrc.training.options import Options
 
 AVERAGE, AVERAGE_RAMP = 0.999, 2000  # the moving average of weights, and the batches it takes to get that slow
@@ -30,10 +31,13 @@ Model = TypeVar("Model", bound=Yolo | SlotAttention)
 
 
 class Pictures(Protocol):
-    """Examples with pixels: uint8 [N, H, W, 3]."""
+    """Examples with pixels: uint8 [N, H, W, 3], and arrays with what is in them."""
 
     @property
     def pixels(self) -> torch.Tensor: ...
+
+    @property
+    def answers(self) -> list[np.ndarray]: ...
 
     def __len__(self) -> int: ...
 
@@ -65,7 +69,7 @@ class Run(ABC, Generic[Model]):
         self.epoch = self.step = self.best_epoch = 0
         self.right = self.best_right = 0.0
         self.best: dict[str, torch.Tensor] = {}
-        self.pictures: str | None = None
+        self.examples: str | None = None  # their checksum
 
     @abstractmethod
     def new_optimiser(self) -> torch.optim.Optimizer:
@@ -133,7 +137,7 @@ class Run(ABC, Generic[Model]):
     def finish(self, examples: Pictures, held_out: Any, checkpoint: Path, log: Log, bar: Bar) -> Model:
         """All epochs that are left, each of them kept in the checkpoint; returns the best model."""
         torch.set_flush_denormal(True)  # weights that have decayed to almost nothing are slow to multiply with
-        self._same_pictures(examples, checkpoint)
+        self._same_examples(examples, checkpoint)
         epochs = self.options.epochs
         while self.epoch < epochs:
             started = time.perf_counter()
@@ -145,17 +149,20 @@ class Run(ABC, Generic[Model]):
         self.average.load_state_dict(self.best)
         return self.average
 
-    def _same_pictures(self, examples: Pictures, checkpoint: Path) -> None:
+    def _same_examples(self, examples: Pictures, checkpoint: Path) -> None:
         """A run that learnt from others at first would end in weights that nobody can make again."""
-        now = f"{zlib.crc32(examples.pixels.numpy().data):08x}"
-        if self.pictures not in (None, now):
-            raise NsfrcError(f"the run of {checkpoint} began with other pictures than --data {self.options.data} has "
-                             f"now: bring those back, or delete it and start again")
-        self.pictures = now
+        code = zlib.crc32(examples.pixels.numpy().data)
+        for answer in examples.answers:
+            code = zlib.crc32(answer.tobytes(), zlib.crc32(str(answer.shape).encode(), code))
+        now = f"{code:08x}"
+        if self.examples not in (None, now):
+            raise NsfrcError(f"the run of {checkpoint} began with other pictures or scenes than --data "
+                             f"{self.options.data} has now: bring those back, or delete it and start again")
+        self.examples = now
 
     def progress(self) -> dict[str, Any]:
         """What it is that is trained, and how far that is."""
-        return {"model": self.model.header()["model"], "options": asdict(self.options), "pictures": self.pictures,
+        return {"model": self.model.header()["model"], "options": asdict(self.options), "examples": self.examples,
                 "epoch": self.epoch, "step": self.step, "right": self.right,
                 "best_right": self.best_right, "best_epoch": self.best_epoch}
 
@@ -168,9 +175,21 @@ class Run(ABC, Generic[Model]):
             tensors |= {f"optimiser.{name}.{part}": t for part, t in self.optimiser.state[parameter].items()}
         return tensors
 
+    def _places(self) -> dict[str, torch.Tensor]:
+        """Tensors with the names and shapes of those that `state` has after an epoch."""
+        whole = {f"{part}.{n}": t for part in ("model", "average", "best") for n, t in self.model.state_dict().items()}
+        for name, parameter in self.parameters.items():
+            moments = {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+            whole |= {f"optimiser.{name}.{part}": t for part, t in moments.items()}
+        return whole
+
     def restore(self, path: Path) -> None:
-        """Go back to what `state` and `progress` said; refuses a checkpoint of other options."""
+        """Go back to what `state` and `progress` said; refuses a checkpoint of other options or parts."""
         header, tensors = load_checkpoint(path, self.model.header()["model"], asdict(self.options))
+        try:
+            files.check(tensors, self._places(), path)
+        except NsfrcError as error:
+            raise NsfrcError(f"{error}: delete it and start without --resume") from None
         files.fill(self.model, _part(tensors, "model."), path)
         files.fill(self.average, _part(tensors, "average."), path)
         self.best = {n: t.to(self.device) for n, t in _part(tensors, "best.").items()}
@@ -182,11 +201,14 @@ class Run(ABC, Generic[Model]):
             }
         self.epoch, self.step, self.best_epoch = (int(header[k]) for k in ("epoch", "step", "best_epoch"))
         self.right, self.best_right = float(header["right"]), float(header["best_right"])
-        self.pictures = header.get("pictures")
+        self.examples = header.get("examples")
 
     def write(self, model: Model, out: Path, made_by: str) -> None:
         """The finished model, in fp16, with all that made it."""
         half = {n: t.half() if t.is_floating_point() else t for n, t in model.state_dict().items()}
+        if wrong := [n for n, t in half.items() if not bool(t.isfinite().all())]:
+            raise NsfrcError(f"the weights that were learnt are no numbers, or too large ones ({wrong[0]}), and are "
+                             f"not written: delete {checkpoint_of(out)} and try a lower --lr than {self.options.lr}")
         told = {"command": made_by, **asdict(self.options), "best_epoch": self.best_epoch}
         files.save(out, half, {**model.header(), "made_by": {**told, self.measure: self.best_right}})
 

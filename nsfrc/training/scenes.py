@@ -5,15 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nsfrc.data.clevr.layouts import Entry, read
+from nsfrc.data.clevr.layouts import Entry, read, splits_of
 from nsfrc.errors import NsfrcError
 
 HELD_OUT = 10  # where a folder has no split for validation, one scene in so many
 
 
 def scenes(path: Path) -> tuple[list[Entry], list[Entry]]:
-    """The scenes of a folder as CLEVR or CLEVR-Hans has it, divided."""
-    learnt, held_out = divide(read(path))
+    """The scenes of a folder as CLEVR or CLEVR-Hans has it, divided; beside a split train only val is read."""
+    there = splits_of(path)
+    used = [split for split in ("train", "val") if split in there] if "train" in there else there
+    learnt, held_out = divide(read(path, *used))
     if not learnt:
         raise NsfrcError(f"{path} has too few scenes to train on: make some with nsfrc data clevr --out DIR")
     return learnt, held_out

@@ -41,9 +41,9 @@ def train(
     """
     checkpoint = checkpoint_of(out)
     options.check()
-    check_place(out, resume)
     learnt, held_out = scenes(Path(options.data))
     options = replace(options, figures=min(options.figures, len(learnt)))
+    check_place(out, resume)
     run = Run(options, device)
     if resume:
         run.restore(checkpoint)

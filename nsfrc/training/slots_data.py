@@ -24,6 +24,10 @@ class Examples:
     pixels: torch.Tensor
     truth: torch.Tensor
 
+    @property
+    def answers(self) -> list[np.ndarray]:
+        return [self.truth.numpy()]
+
     def __len__(self) -> int:
         return len(self.truth)
 

@@ -61,13 +61,13 @@ def test_help_lists_all(run: Run) -> None:
 
 def test_scenes_of_no_class(run: Run) -> None:
     said = run.good("data", "clevr", "--out", "a", "--count", "11", "--seed", "3", "--no-render", "--json")
-    assert json.loads(said) == {"set": "clevr", "out": "a", "scenes": 11, "splits": {"train": 10, "val": 1}, "seed": 3,
-                                "pictures": None}
+    assert json.loads(said) == {"set": "clevr", "out": "a", "scenes": 11, "held": 11,
+                                "splits": {"train": 10, "val": 1}, "seed": 3, "pictures": None}
     assert told(run.folder / "a") == {
         "CLEVR_train_scenes.json": [f"CLEVR_train_{i:06d}.png" for i in (*range(9), 10)],
         "CLEVR_val_scenes.json": ["CLEVR_val_000009.png"],
     }
-    found = layouts.read(run.folder / "a", "val", missing="keep")
+    found = layouts.read(run.folder / "a", "val", images=False)
     assert found[0].scene.things == scene("clevr", 3, 9).things and found[0].scene.label is None
 
 
@@ -78,9 +78,22 @@ def test_scenes_of_classes(run: Run) -> None:
         f"CLEVR_HANS_scenes_{split}.json": [f"CLEVR_Hans_classid_{i % 3}_{i:06d}.png" for i in numbers]
         for split, numbers in (("test", (15, 16)), ("train", range(12)), ("val", range(12, 15)))
     }
-    found = layouts.read(run.folder / "a", missing="keep")
+    found = layouts.read(run.folder / "a", images=False)
     assert [entry.scene.label for entry in found if entry.split == "test"] == [0, 1]
     assert {entry.image.parent.parent.name for entry in found} == {"train", "val", "test"}
+
+
+def test_one_scene(run: Run) -> None:
+    said = run.good("data", "clevr", "--out", "a", "--count", "1", "--no-render")
+    assert said == "1 scene of clevr in a (1 train), without pictures\n"
+
+
+def test_a_scenes_file_is_parsed_once(tmp_path: Path, renderer: Renderer, monkeypatch: pytest.MonkeyPatch) -> None:
+    list(folder.write(Order("clevr", 3), tmp_path))
+    opened: list[str] = []
+    monkeypatch.setattr(Path, "read_bytes", lambda path: opened.append(path.name) or path.open("rb").read())
+    list(folder.write(Order("clevr", 3), tmp_path))
+    assert opened == ["CLEVR_train_scenes.json"]
 
 
 def test_one_split(run: Run) -> None:
@@ -110,7 +123,9 @@ def test_ctrl_c_keeps_what_is_done(run: Run, renderer: Renderer) -> None:
     assert renderer.made == [f"CLEVR_Hans_classid_{i % 3}_{i:06d}.png" for i in range(8)]
     assert told(run.folder / "a")["CLEVR_HANS_scenes_train.json"] == renderer.made
 
-    run.good(*command[:5], "5", *command[6:])
+    said = run.good(*command[:5], "5", *command[6:])
+    assert said == ("5 scenes of clevr-hans3 in a (5 train), with pictures of 48x32; "
+                    "the folder holds 8 scenes in all\n")
     assert len(renderer.made) == 8 and len(told(run.folder / "a")["CLEVR_HANS_scenes_train.json"]) == 8
 
 

@@ -118,6 +118,35 @@ def test_classes_of_a_scenes_file(here: Run) -> None:
            "one target, and no classes" in result.err
 
 
+def test_a_class_without_a_target_leaves_the_others_their_labels(here: Run) -> None:
+    (here.folder / "rules.pl").write_text(SEVERAL)
+    for name, entries in (("0", {"red": 1}), ("9", {"blue": 1}), ("2", {"triangle": 1})):
+        save(here.folder / "d" / f"CLEVR_Hans_classid_{name}_000000.png", pixels(thing(**entries)))
+    result = here(*arguments())
+    assert result.code == 0 and "accuracy 100.00% (2 of 2)" in result.out
+    assert "class_id 0 is warm(img), class_id 2 is odd(img) (from the file names)" in result.out
+    assert "warning: the images of class_id 9 (from the file names) have no label: " \
+           "the targets stand for class_id 0 to 2\n" in result.err
+
+
+def test_images_of_other_proportions_are_told_once(here: Run) -> None:
+    with open(here.folder / "readable.py", "a") as module:
+        module.write("\nclass Wide(Readable):\n    proportions = 1.5\n")
+    (here.folder / "d").mkdir()
+    for i, (width, height) in enumerate([(30, 20), (31, 20), (20, 30), (40, 30)]):
+        Image.new("RGB", (width, height)).save(here.folder / "d" / f"{i}.png")
+    wide = "infer", "--images", "d", "--perception", "readable:Wide"
+    told = "warning: 2 images are not 3:2 as readable:Wide expects: answers may be wrong\n"
+    for more in ((), ("--quiet",), ("--json",)):
+        result = here(*wide, *more, "--batch-size", "1")
+        assert result.code == 0 and result.err.count(told) == 1 and "expects" not in result.out
+    (here.folder / "d" / "2.png").unlink()
+    assert "1 image is not 3:2" in here(*wide).err
+    (here.folder / "d" / "3.png").unlink()
+    assert "expects" not in here(*wide).err
+    assert "expects" not in here(*arguments()).err
+
+
 def test_equal_values_are_told(here: Run) -> None:
     (here.folder / "rules.pl").write_text(SEVERAL)
     save(here.folder / "d" / "a.png", pixels(thing(blue=1, triangle=1)))

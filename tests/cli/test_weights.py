@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,9 +14,11 @@ import torch
 from PIL import Image
 from safetensors.torch import save_file
 
+from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights
 from nsfrc.perception.home import weights_home
 from nsfrc.perception.slot_attention import SlotAttention
+from nsfrc.perception.yolo import Yolo
 from tests.cli.support import Run
 from tests.perception import slots
 
@@ -94,6 +97,10 @@ class Unknown:
     """Something that only code can bring back."""
 
 
+def _pickled(protocol: int) -> Callable[[Path], object]:
+    return lambda path: path.write_bytes(pickle.dumps({"weights": Unknown()}, protocol))
+
+
 def _garbage(path: Path) -> None:
     path.write_bytes(b"not a checkpoint at all" * 9)
 
@@ -101,6 +108,15 @@ def _garbage(path: Path) -> None:
 def _cut(path: Path) -> None:
     published(path.parent).replace(path)
     path.write_bytes(path.read_bytes()[:-5000])
+
+
+def _flipped(path: Path) -> None:
+    """One bit of one number, and not its exponent, is another."""
+    state = slots.state()
+    torch.save(state, path)
+    content = bytearray(path.read_bytes())
+    content[content.index(state[Q].numpy().tobytes()) + 1] ^= 1
+    path.write_bytes(content)
 
 
 Q = "slot_attention.project_q.weight"
@@ -112,6 +128,10 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "garbage": (_garbage, "is not a checkpoint that torch.save wrote"),
     "cut short": (_cut, "or it is cut short"),
     "code": (lambda path: torch.save({"weights": slots.state(), "args": Unknown()}, path), "running code that is in"),
+    "flipped": (_flipped, "is damaged (the checksum of"),
+    **{f"code in a pickle of protocol {protocol}": (_pickled(protocol), "running code that is in")
+       for protocol in range(1, pickle.HIGHEST_PROTOCOL + 1)},
+    "a pickle without code": (lambda path: path.write_bytes(pickle.dumps({"a": 1})), "is not a checkpoint that torch"),
     "a number": (lambda path: torch.save(3, path), "holds no tensors with names"),
     "nothing": (lambda path: torch.save({}, path), "holds no tensors with names"),
     "other things": (lambda path: torch.save({"a": 1}, path), "holds 'a', which is no tensor"),
@@ -123,6 +143,10 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "whole numbers": (_changed(lambda s: s.update({Q: torch.zeros(64, 64, dtype=torch.int32)})), "torch.int32"),
     "not a number": (_changed(lambda s: s[Q][3, 5].fill_(float("nan"))), f"{Q} has values that are no numbers"),
     "infinite": (_changed(lambda s: s[Q][3, 5].fill_(float("inf"))), f"{Q} has values that are no numbers"),
+    "infinite in 32 bits": (_changed(lambda s: s.update({Q: torch.full((64, 64), 1e300, dtype=torch.float64)})),
+                            f"{Q} has values that are no numbers"),
+    "sparse": (_changed(lambda s: s.update({Q: s[Q].to_sparse()})), f"{Q} is stored as torch.sparse_coo"),
+    "no values": (_changed(lambda s: s.update({Q: s[Q].to("meta")})), f"{Q} has no values (it is on the device meta)"),
     "no iterations": (lambda path: published(path.parent, n_iters_slot_att=0).replace(path), "n_iters_slot_att is 0"),
 }
 
@@ -170,13 +194,23 @@ def test_list(run: Run, home: Path, tmp_path: Path) -> None:
     assert ["slot_attention", "imported", str(home / "slot_attention.safetensors")] in lines
 
 
+def test_what_ships_is_not_imported_wherever_weights_are_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NSFRC_HOME", str(Yolo.shipped.parent))
+    assert "yolo             shipped " in run.good("weights", "list")
+
+
 def test_where_weights_are_kept(home: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert weights_home() == home
+    monkeypatch.setenv("HOME", "/somebody")
+    monkeypatch.setenv("NSFRC_HOME", "~/kept")
+    assert weights_home() == Path("/somebody/kept")
+    monkeypatch.setenv("NSFRC_HOME", "~nobody-of-that-name/kept")
+    with pytest.raises(NsfrcError, match="set NSFRC_HOME to a folder"):
+        weights_home()
     monkeypatch.setenv("NSFRC_HOME", "")
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     assert weights_home() == tmp_path / "nsfrc"
     monkeypatch.setenv("XDG_DATA_HOME", "not/absolute")
-    monkeypatch.setenv("HOME", "/somebody")
     assert weights_home() == Path("/somebody/.local/share/nsfrc")
 
 

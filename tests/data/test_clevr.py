@@ -1,26 +1,27 @@
-"""CLEVR scenes: labels, confounders, places as seen, the same scenes for the same seed, and their pictures."""
+"""CLEVR scenes: labels, confounders, places as seen, and the same scenes for the same seed."""
 
 from __future__ import annotations
 
-import importlib.util
 import itertools
 import json
+import math
 from collections import Counter
 from dataclasses import replace
 from functools import cache
-from pathlib import Path
 
 import numpy as np
 import pytest
-from PIL import Image
+from scipy.spatial.distance import cdist
 
 from nsfrc.camera import HEIGHT, WIDTH, Camera
-from nsfrc.data.clevr import agreement, blender, rules
+from nsfrc.data.clevr import agreement, rules
+from nsfrc.data.clevr.fitting import cameras
 from nsfrc.data.clevr.making import FREE, HANS3, HANS7, NAMES, scene, split_of
 from nsfrc.data.clevr.outlines import boxes, visible
 from nsfrc.data.clevr.placing import GAP, MARGIN, VISIBLE
-from nsfrc.data.clevr.scenes import DIMENSIONS, Scene, Thing, from_json, relationships, to_json, truth
+from nsfrc.data.clevr.scenes import DIMENSIONS, Scene, Thing, relationships, thing_of, to_json, truth
 from nsfrc.errors import NsfrcError
+from nsfrc.perception.slot_attention import SlotAttention
 
 COUNTS = {FREE: 40, HANS3: 108, HANS7: 126}
 HANS = (HANS3, HANS7)
@@ -77,6 +78,27 @@ def test_splits_of_every_class(name: str) -> None:
         assert found == [4 * rounds // 6, rounds // 6, rounds // 6]
 
 
+def outline(thing: Thing) -> np.ndarray:
+    """Points [N, 2] all around a thing on the floor."""
+    turn = np.radians(np.arange(0, 360, 1.5))
+    round_it = np.stack([np.cos(turn), np.sin(turn)], axis=1)
+    if thing.shape == "cube":
+        round_it /= np.abs(round_it).max(axis=1, keepdims=True)
+        c, s = np.cos(np.radians(thing.rotation)), np.sin(np.radians(thing.rotation))
+        round_it = round_it @ np.array([[c, s], [-s, c]])
+    return np.array(thing.coords[:2]) + (0.7 if thing.size == "large" else 0.35) * round_it
+
+
+@pytest.mark.parametrize("name", HANS)
+def test_outlines_are_apart_corners_included(name: str) -> None:
+    closest = np.inf
+    for one in scenes(name):
+        for a, b in itertools.combinations(one.things, 2):
+            if "cube" in (a.shape, b.shape) and math.dist(a.coords, b.coords) < 2.5:
+                closest = min(closest, cdist(outline(a), outline(b)).min())
+    assert GAP <= closest < GAP + 0.1
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_things_are_apart_and_seen(name: str) -> None:
     for one in scenes(name):
@@ -111,6 +133,8 @@ def test_scenes_of_no_class_stay_as_they_are() -> None:
     assert len(scene(FREE, 0, 0).things) == 9
     assert (first.shape, first.size, first.material, first.color) == ("sphere", "small", "metal", "blue")
     assert first.coords == pytest.approx((-0.1943276614, -0.7940402353, 0.35), abs=1e-9)
+    coords = np.array([t.coords for i in range(30) for t in scene(FREE, 0, i).things])
+    assert len(coords) == 203 and coords.sum() == pytest.approx(86.447746144, abs=1e-8)
 
 
 def test_a_wrong_label_is_found() -> None:
@@ -188,9 +212,10 @@ def test_json_has_clevrs_fields_and_comes_back() -> None:
             assert {frozenset(o) for o in entry["objects"]} == {frozenset(
                 ("shape", "size", "material", "color", "rotation", "3d_coords", "pixel_coords"))}
             assert set(entry["directions"]) == {"left", "right", "front", "behind", "above", "below"}
-            back = from_json(entry)
-            assert (back.things, back.label) == (one.things, one.label)
-            assert back.camera.place == pytest.approx(one.camera.place, abs=0.04)
+            things, seen = zip(*map(thing_of, entry["objects"]), strict=True)
+            assert things == one.things
+            (camera,) = cameras([np.array([t.coords for t in things])], [np.array(seen)])
+            assert camera is not None and camera.place == pytest.approx(one.camera.place, abs=0.04)
 
 
 def test_relationships() -> None:
@@ -216,6 +241,7 @@ def test_truth() -> None:
         assert {DIMENSIONS[i] for i in np.flatnonzero(row[4:]) + 4} == {
             thing.shape, thing.size, thing.material, thing.color}
     assert not vectors[len(one.things) :].any()
+    assert SlotAttention.dimensions == DIMENSIONS
 
 
 def test_boxes_hold_their_things() -> None:
@@ -235,37 +261,3 @@ def test_what_stands_in_front_hides() -> None:
     for order in ([behind, ahead], [ahead, behind]):
         seen = dict(zip(order, visible(order, USUAL), strict=True))
         assert seen[behind] < VISIBLE and seen[ahead] == visible([ahead], USUAL)[0]
-
-
-def test_without_blender(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(NsfrcError, match=r"pip install 'nsfrc\[clevr\]', or .* --no-render"):
-        next(blender.rendered([], blender.Quality()), None)
-
-
-@pytest.mark.skipif(importlib.util.find_spec("bpy") is None, reason="needs Blender: pip install 'nsfrc[clevr]'")
-def test_pictures_show_things_where_they_are(tmp_path: Path) -> None:
-    camera = Camera((7.2, -6.9, 5.6))
-    red = at(-1.2, 1.0, camera, shape="sphere", size="large", color="red")
-    others = (at(1.5, 0.5, camera, shape="cube", size="large", color="blue"),)
-    jobs = [blender.Job(Scene(things, camera), tmp_path / file, (3,))
-            for things, file in ((others, "a.png"), ((red, *others), "b.png"))]
-    done = blender.rendered(jobs, blender.Quality(96, 64, 2))
-    assert [job.path.name for job in done] == ["a.png", "b.png"]
-    without, with_it = (np.asarray(Image.open(job.path).convert("RGB")).astype(int) for job in jobs)
-    assert with_it.shape == (64, 96, 3)
-
-    x, y, _ = Scene((red,), camera).pixels[0] / 5
-    r, g, b = with_it[int(y), int(x)]
-    assert r > 1.5 * max(g, b)
-    floor = without[int(y), int(x)]
-    assert np.ptp(floor) < 12 and 60 < floor.mean() < 220
-
-    redness = [picture[..., 0] - picture[..., 1:].max(axis=-1) for picture in (without, with_it)]
-    rows, columns = np.nonzero(redness[1] - redness[0] > 25)
-    found = [columns.min(), rows.min(), columns.max() + 1, rows.max() + 1]
-    assert found == pytest.approx(boxes([red], camera)[0] * (96, 64, 96, 64), abs=2)
-
-    before = jobs[0].path.stat().st_mtime_ns
-    assert len(list(blender.rendered(jobs[:1], blender.Quality(96, 64, 2)))) == 1
-    assert jobs[0].path.stat().st_mtime_ns == before, "a picture that is there is not made again"

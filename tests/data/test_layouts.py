@@ -6,6 +6,7 @@ import json
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 import numpy as np
@@ -14,9 +15,10 @@ import pytest
 from nsfrc.camera import Camera
 from nsfrc.data.clevr import making
 from nsfrc.data.clevr.fitting import cameras
-from nsfrc.data.clevr.layouts import read
-from nsfrc.data.clevr.scenes import Scene, from_json, to_json
+from nsfrc.data.clevr.layouts import read, splits_of
+from nsfrc.data.clevr.scenes import Scene, to_json
 from nsfrc.errors import NsfrcError
+from nsfrc.training.scenes import scenes
 
 SCENES = tuple(making.free(3, index) for index in range(6))
 
@@ -97,29 +99,40 @@ def test_a_scenes_file_of_another_name_beside_its_images(tmp_path: Path) -> None
     assert entry.image == tmp_path / "images/a.png" and alike(entry.scene, SCENES[0])
 
 
-def test_one_split_and_a_limit(tmp_path: Path) -> None:
+def test_chosen_splits(tmp_path: Path) -> None:
     assert [e.split for e in read(hans(tmp_path / "h"), "val")] == ["val"] * 6
-    assert [e.split for e in read(tmp_path / "h", limit=2)] == ["train"] * 2 + ["val"] * 2 + ["test"] * 2
+    assert [e.split for e in read(tmp_path / "h", "test", "train")] == ["train"] * 6 + ["test"] * 6
+    assert splits_of(tmp_path / "h") == ["train", "val", "test"]
     with pytest.raises(NsfrcError, match=r"has no split 'test'; there are train, val$"):
         read(clevr(tmp_path / "c"), "test")  # CLEVR keeps these scenes to itself
 
 
 def test_images_that_are_not_there(tmp_path: Path) -> None:
     clevr(tmp_path)
-    for i in (0, 2):
+    for i, more in ((0, ""), (2, ", nor is another"), (1, ", nor are 2 others")):
         (tmp_path / f"images/train/CLEVR_train_{i:06d}.png").unlink()
-    with pytest.raises(NsfrcError, match=r"CLEVR_train_scenes.json: scene 0: its image .*000000.png is not there, "
-                                         r"nor are 1 other images$"):
-        read(tmp_path)
-    found = read(tmp_path, missing="skip")
-    assert [e.image.name[-10:] for e in found] == ["000001.png", "000000.png", "000001.png"] and found.skipped == 2
-    found = read(tmp_path, missing="keep")
-    assert len(found) == 5 and found.skipped == 0
+        with pytest.raises(NsfrcError, match=f"CLEVR_train_scenes.json: scene 0: its .*0000.png is not there{more}$"):
+            read(tmp_path)
+    assert len(read(tmp_path, "val")) == 2
+    assert len(read(tmp_path, images=False)) == 5
+
+
+def test_a_training_reads_only_what_it_uses(tmp_path: Path) -> None:
+    hans(tmp_path)
+    for image in (tmp_path / "test/images").iterdir():
+        image.unlink()
+    learnt, held_out = scenes(tmp_path)
+    assert ({e.split for e in learnt}, {e.split for e in held_out}) == ({"train"}, {"val"})
+    rmtree(tmp_path / "train")
+    with pytest.raises(NsfrcError, match="is not there, nor are 5 others"):
+        scenes(tmp_path)  # there is no train: all is used
 
 
 def test_scenes_without_any_picture(tmp_path: Path) -> None:
     write(tmp_path / "scenes/CLEVR_train_scenes.json", [to_json(SCENES[0], "train", 0, "a.png")], None)
-    assert len(read(tmp_path, missing="keep")) == 1 and read(tmp_path, missing="skip").skipped == 1
+    assert len(read(tmp_path, images=False)) == 1
+    with pytest.raises(NsfrcError, match=r"its image .*a\.png is not there$"):
+        read(tmp_path)
 
 
 def test_a_folder_without_scenes(tmp_path: Path) -> None:
@@ -140,14 +153,18 @@ def _with(name: str, value: object) -> Callable[[dict[str, Any]], object]:
 
 @pytest.mark.parametrize(("spoil", "message"), [
     (_without("shape"), "scene 2, object 1: it has no shape"),
-    (_with("color", "crimson"), "scene 2, object 1: 'crimson' is none of cyan, blue"),
-    (_with("size", ["large"]), r"scene 2, object 1: \['large'\] is none of large, small"),
-    (_with("3d_coords", [0, 1]), r"scene 2, object 1: \[0, 1\] must be three numbers"),
-    (_with("3d_coords", "123"), "scene 2, object 1: '123' must be three numbers"),
-    (_with("3d_coords", [0, 1, float("nan")]), "scene 2, object 1: .* must be three finite numbers"),
-    (_with("3d_coords", [0, 1, 10**400]), "scene 2, object 1: .*too large"),
-    (_with("rotation", float("inf")), "scene 2, object 1: its rotation is inf"),
-    (_with("rotation", None), "scene 2, object 1: float"),
+    (_with("color", "crimson"), "scene 2, object 1: color is 'crimson'; it must be one of cyan, blue"),
+    (_with("size", ["large"]), r"scene 2, object 1: size is \['large'\]; it must be one of large, small$"),
+    (_with("3d_coords", [0, 1]), r"scene 2, object 1: 3d_coords is \[0, 1\]; it must be three finite numbers"),
+    (_with("3d_coords", "123"), "scene 2, object 1: 3d_coords is '123'; it must be three finite"),
+    (_with("3d_coords", None), "scene 2, object 1: 3d_coords is None; it must be three finite numbers"),
+    (_with("3d_coords", [True, 1, 2]), r"scene 2, object 1: 3d_coords is \[True, 1, 2\]; it must be"),
+    (_with("pixel_coords", [1, "1", 2]), r"scene 2, object 1: pixel_coords is \[1, '1', 2\]; it must be"),
+    (_with("3d_coords", [0, 1, float("nan")]), "scene 2, object 1: 3d_coords is .*; it must be three finite numbers"),
+    (_with("3d_coords", [0, 1, 10**400]), "scene 2, object 1: 3d_coords is .*; it must be three finite numbers"),
+    (_with("rotation", float("inf")), "scene 2, object 1: rotation is inf; it must be a finite number"),
+    (_with("rotation", None), "scene 2, object 1: rotation is None; it must be a finite number"),
+    (_with("rotation", "90"), "scene 2, object 1: rotation is '90'; it must be a finite number"),
     (_with("pixel_coords", [900, 100, 11.0]), "scene 2: no camera near CLEVR's sees its 3d_coords"),
     (lambda entry: entry["objects"].insert(0, 5), "scene 2, object 0: it must be "),
     (lambda entry: entry.pop("objects"), "scene 2: it has no list of objects"),
@@ -196,9 +213,10 @@ def test_cameras_are_found_together_as_alone() -> None:
     entries = [to_json(scene, "train", 0, "a.png") for scene in SCENES]
     points = [np.array([o["3d_coords"] for o in entry["objects"]]) for entry in entries]
     seen = [np.array([o["pixel_coords"] for o in entry["objects"]]) for entry in entries]
-    for camera, entry, scene in zip(cameras(points, seen), entries, SCENES, strict=True):
-        assert camera is not None
-        assert np.allclose(camera.place, from_json(entry).camera.place, atol=1e-6)
+    for i, (camera, scene) in enumerate(zip(cameras(points, seen), SCENES, strict=True)):
+        (alone,) = cameras(points[i : i + 1], seen[i : i + 1])
+        assert camera is not None and alone is not None
+        assert np.allclose(camera.place, alone.place, atol=1e-6)
         assert np.allclose(camera.place, scene.camera.place, atol=0.1)  # as far as rounded pixels say it
     assert cameras([], []) == []
 

@@ -17,6 +17,8 @@ from nsfrc.inference.images import FILLING, prepare, read
 from nsfrc.inference.report_thumbnail import thumbnail
 from nsfrc.inference.stream import Asked, infer
 from nsfrc.perception.base import Fit
+from nsfrc.perception.slot_attention import SlotAttention
+from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.pipelines import pipeline
 from tests.inference.support import DIMENSIONS, ONE
 
@@ -91,6 +93,20 @@ def test_a_folder_is_read_as_perception_wants_it(fit: Fit, seen: tuple[int, ...]
     (rows,) = infer(pipe, folder(tmp_path / "images"), Asked(decoders=threads))
     assert rows[0].objects is not None
     assert rows[0].objects[0, 0] == pytest.approx(seen[2] / 255)
+
+
+@pytest.mark.parametrize(("width", "height", "other"), [
+    (480, 320, False), (100, 67, False), (320, 240, True), (320, 480, True), (1920, 1080, True),
+])
+def test_images_of_other_proportions_are_marked(width: int, height: int, other: bool, tmp_path: Path) -> None:
+    (tmp_path / "one.pl").write_text(ONE)
+    Image.new("RGB", (width, height), BLUE).save(tmp_path / "a.png")
+    assert Corner.proportions is None and SlotAttention.proportions == YoloClevr.proportions == 1.5
+    for wanted, marked in ((1.5, other), (None, False)):
+        model = Corner("stretch")
+        model.proportions = wanted
+        (rows,) = infer(pipeline(tmp_path / "one.pl", model), folder(tmp_path / "a.png"), Asked())
+        assert rows[0].other_shape is marked
 
 
 def test_the_fit_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

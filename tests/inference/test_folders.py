@@ -95,7 +95,9 @@ def test_when_folders_are_classes(files: list[str], classes: list[str], tmp_path
     (["has", "has(img,1)"], ["has(img,1)", "has(img,2)"], {"has(img,1)": "has(img,1)"}),
     ([], ["a(img)", "b(img)"], {}),
     (["class_id 1", "class_id 2"], ["a(img)", "b(img)", "c(img)"], {"class_id 1": "b(img)", "class_id 2": "c(img)"}),
-    (["class_id 1", "class_id 2"], ["a(img)", "b(img)"], {}),
+    (["class_id 1", "class_id 2"], ["a(img)", "b(img)"], {"class_id 1": "b(img)"}),
+    (["class_id 0", "class_id 9", "class_id 12345678901"], ["a(img)", "b(img)"], {"class_id 0": "a(img)"}),
+    (["class_id 2", "class_id 3"], ["a(img)", "b(img)"], {}),
     (["class_id 0", "class_id 1"], ["kp(img)"], {}),
 ])
 def test_match_labels(folders: list[str], targets: list[str], matched: dict[str, str]) -> None:
@@ -156,6 +158,21 @@ def test_classes_from_names(tmp_path: Path) -> None:
     assert [item.label for item in found] == ["class_id 0", "class_id 11", None, "class_id 0"]
     assert (found.classes, found.source) == (("class_id 0", "class_id 11"), "from the file names")
     assert found.without_class() == "1 image has no class (from the file names) and so no label"
+
+
+def test_one_image_has_the_class_that_it_has_in_its_folder(tmp_path: Path) -> None:
+    make(hans(tmp_path, "val"), "alone/CLEVR_Hans_classid_3_000000.png", "beside/a.png")
+    (tmp_path / "beside/CLEVR_HANS_scenes_test.json").write_text(
+        '{"scenes": [{"image_filename": "a.png", "class_id": 1}]}'
+    )
+    for image, label, source in (
+        ("alone/CLEVR_Hans_classid_3_000000.png", "class_id 3", "from the file names"),
+        ("val/images/a.png", "class_id 2", "from CLEVR_HANS_scenes_val.json"),
+        ("beside/a.png", "class_id 1", "from CLEVR_HANS_scenes_test.json"),
+    ):
+        found = folder(tmp_path / image)
+        assert [(item.name, item.label) for item in found] == [(Path(image).name, label)]
+        assert (found.classes, found.source) == ((label,), source)
 
 
 def test_class_folders_come_before_names(tmp_path: Path) -> None:

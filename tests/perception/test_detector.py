@@ -18,11 +18,12 @@ from nsfrc.cli import cli
 from nsfrc.data import kandinsky
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights
-from nsfrc.perception.attributes import Attributes
+from nsfrc.perception.attributes import CLEVR, Attributes
 from nsfrc.perception.yolo import Yolo
+from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.training import detector
 from nsfrc.training.detector import Options, Run, checkpoint_of, train
-from nsfrc.training.detector_data import SOURCES, Example, Examples, batches, collect, drawn, vary
+from nsfrc.training.detector_data import SOURCES, Example, Examples, Source, batches, collect, drawn, vary
 from nsfrc.training.detector_score import calibrate, match, score
 
 TINY = Options(data="squares", figures=24, epochs=2, size=64, batch_size=8, seed=3)
@@ -93,7 +94,26 @@ def test_a_run_learns_the_figures_it_sees() -> None:
 ])
 def test_options_that_make_no_sense(change: dict[str, Any], message: str, tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match=message):
-        train(replace(TINY, **change), tmp_path / "w.safetensors")
+        train(replace(TINY, **change), tmp_path / "new/w.safetensors")
+    assert not (tmp_path / "new").exists()
+
+
+def test_the_width_of_scenes() -> None:
+    scenes = Source(YoloClevr, SOURCES["kandinsky"].examples, CLEVR, high=2 / 3)
+    detector._check(replace(TINY, size=96), scenes)
+    with pytest.raises(NsfrcError, match=r"not 160 × 107: give --size a multiple of 96; 192 is usual"):
+        detector._check(replace(TINY, size=160), scenes)
+    with pytest.raises(NsfrcError, match=r"not 50 × 50: give --size a multiple of 32; 160 is usual"):
+        detector._check(replace(TINY, size=50), SOURCES["kandinsky"])
+
+
+def test_figures_of_other_boxes_or_classes_are_not_gone_on_with(tmp_path: Path) -> None:
+    run, seen = Run(TINY, SOURCES["squares"], "cpu"), collect(SOURCES["squares"], False, 3, (64, 64), 3)
+    run._same_examples(seen, tmp_path)
+    run._same_examples(replace(seen, boxes=[box.copy() for box in seen.boxes]), tmp_path)
+    for other in (replace(seen, boxes=[box / 2 for box in seen.boxes]), replace(seen, classes=seen.classes[::-1][1:])):
+        with pytest.raises(NsfrcError, match="other pictures or scenes"):
+            run._same_examples(other, tmp_path)
 
 
 def test_what_cannot_be_resumed(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ from nsfrc.data.clevr.scenes import COLORS, DIMENSIONS, Scene, Thing, to_json, t
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights
 from nsfrc.perception.slot_attention import SlotAttention
-from nsfrc.training.checkpoint import checkpoint_of
+from nsfrc.training.checkpoint import checkpoint_of, save_checkpoint
 from nsfrc.training.run import no_bar
 from nsfrc.training.scenes import divide, scenes
 from nsfrc.training.slots import Options, Run, compared, train
@@ -164,11 +164,42 @@ def test_other_pictures_are_not_gone_on_with(tmp_path: Path) -> None:
 
     with pytest.raises(Stop):
         train(tiny(data), out, log=stop)
+    scenes_file = data / "scenes/CLEVR_train_scenes.json"
+    before = scenes_file.read_text()
+    scenes_file.write_text(before.replace('"rubber"', '"metal"'))
+    with pytest.raises(NsfrcError, match=r"began with other pictures or scenes than --data"):
+        train(tiny(data), out, resume=True)
+    scenes_file.write_text(before)
     (data / "images/train/CLEVR_train_000001.png").write_bytes(
         (data / "images/train/CLEVR_train_000000.png").read_bytes()
     )
-    with pytest.raises(NsfrcError, match=r"began with other pictures than --data"):
+    with pytest.raises(NsfrcError, match=r"began with other pictures or scenes than --data"):
         train(tiny(data), out, resume=True)
+
+
+@pytest.mark.parametrize(("name", "changed", "message"), [
+    ("optimiser.network.mlp.0.bias.exp_avg", None, "has no tensor optimiser.network.mlp.0.bias.exp_avg"),
+    ("optimiser.network.mlp.0.bias.exp_avg", torch.zeros(3), r"exp_avg is \[3\], the model has \[64\]: delete it and"),
+    ("best.network.mlp.0.bias", None, "has no tensor best.network.mlp.0.bias"),
+    ("more", torch.zeros(3), "has no tensor more"),
+])
+def test_a_checkpoint_with_other_parts(
+    name: str, changed: torch.Tensor | None, message: str, few: Path, tmp_path: Path
+) -> None:
+    run, path = Run(tiny(few, figures=6), "cpu"), tmp_path / "w.checkpoint"
+    run.one_epoch(examples := collect(scenes(few)[0], 16, 3), no_bar)
+    run.validate(examples)
+    parts = {part: t for part, t in run.state().items() if part != name}
+    save_checkpoint(path, parts if changed is None else {**parts, name: changed}, run.progress())
+    with pytest.raises(NsfrcError, match=message):
+        Run(tiny(few, figures=6), "cpu").restore(path)
+
+
+def test_weights_that_are_no_numbers_are_not_written(few: Path, tmp_path: Path) -> None:
+    out = tmp_path / "w.safetensors"
+    with pytest.raises(NsfrcError, match=r"no numbers, or too large .* delete .* lower --lr than 1e\+30"):
+        train(tiny(few, lr=1e30, epochs=1, batch_size=8), out)
+    assert checkpoint_of(out).exists() and not out.exists()
 
 
 def test_a_checkpoint_of_another_model(tmp_path: Path, few: Path) -> None:
@@ -186,7 +217,8 @@ def test_a_checkpoint_of_another_model(tmp_path: Path, few: Path) -> None:
 ])
 def test_options_that_make_no_sense(change: dict[str, Any], message: str, few: Path, tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match=message):
-        train(replace(tiny(few), **change), tmp_path / "w.safetensors")
+        train(replace(tiny(few), **change), tmp_path / "new/w.safetensors")
+    assert not (tmp_path / "new").exists()
 
 
 def test_the_command_line(few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

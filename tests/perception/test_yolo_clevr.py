@@ -101,6 +101,18 @@ def test_weights_of_another_model_are_refused(model: YoloClevr, tmp_path: Path) 
         YoloClevr.build(3, Yolo.shipped)
 
 
+def test_messages_speak_of_the_model_that_is_meant(model: YoloClevr, monkeypatch: pytest.MonkeyPatch) -> None:
+    again = "train one with nsfrc train perception --model yolo_clevr --data DIR --out yolo_clevr.safetensors"
+    with pytest.raises(NsfrcError, match=again):
+        YoloClevr.build(3, Yolo.shipped)
+    monkeypatch.setattr(YoloClevr, "shipped", Path("nowhere.safetensors"))
+    with pytest.raises(NsfrcError, match=again):
+        YoloClevr.build(3)
+    for images in (torch.zeros(1, 3, 64, 90), torch.zeros(1, 3, 64, 96, dtype=torch.uint8)):
+        with pytest.raises(NsfrcError, match="yolo_clevr needs"):
+            model(images)
+
+
 def test_sharing_keeps_the_first_scores_low() -> None:
     torch.manual_seed(0)
     plain = yolo_network.build("n", len(CLEVR.classes))

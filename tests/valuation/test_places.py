@@ -17,7 +17,7 @@ from nsfrc.data.clevr.placing import MARGIN
 from nsfrc.data.clevr.scenes import DIMENSIONS, Scene, Thing, to_json, truth
 from nsfrc.errors import NsfrcError
 from nsfrc.training.concepts import labelled, learn
-from nsfrc.training.concepts_clevr import MIDDLE, NOISE, WHERE, from_scene
+from nsfrc.training.concepts_clevr import MIDDLE, NOISE, WHERE, from_scene, seen
 from nsfrc.valuation import FactsConverter
 from nsfrc.valuation.concepts import shipped
 from tests.valuation import support
@@ -176,6 +176,15 @@ def test_made_examples_are_where_they_are_said_to_be(name: str) -> None:
     assert ahead[labels].min() > least - blur * math.sqrt(2) and ahead[~labels].max() < blur * math.sqrt(2) - least
     assert ahead[labels].max() > 3 and ahead[~labels].min() < -3
     assert ((ahead > 0) == labels).mean() > 0.98
+
+
+def test_many_cameras_see_as_one_does() -> None:
+    rng = np.random.default_rng(4)
+    ground, places = rng.uniform(-3, 3, (20, 2, 2)), np.array(PLACE) + rng.uniform(-JITTER, JITTER, (20, 3))
+    for points, place, found in zip(ground, places, seen(ground, places[:, :2]), strict=True):
+        camera = Camera(tuple(place))
+        ways = [camera.directions[name][:2] for name in ("right", "front")]
+        np.testing.assert_allclose(found, points @ np.array(ways).T, atol=1e-12)
 
 
 def test_examples_of_a_scene_are_labelled_by_its_own_camera() -> None:

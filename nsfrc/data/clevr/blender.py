@@ -1,7 +1,7 @@
-"""Pictures of scenes by Blender's Cycles, from the `bpy` package; the only module that imports it.
+"""Pictures of scenes by Blender's Cycles, from the `bpy` package, which only this module and `stage` import.
 
-Shapes, materials and lights are built here in code. Blender writes to standard output as it likes and keeps state for
-the whole process, so it runs in processes of its own: `rendered` starts them.
+Blender writes to standard output as it likes and keeps state for the whole process, so it runs in processes of its
+own: `rendered` starts them.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import Any
 import numpy as np
 
 from nsfrc.artifact import write_whole
-from nsfrc.camera import LENS, SENSOR
 from nsfrc.data.clevr.scenes import COLORS, Scene, Thing
+from nsfrc.data.clevr.stage import LIGHTS, add_camera, add_floor, add_lights, material, mesh
 from nsfrc.errors import NsfrcError
 
 
@@ -46,16 +46,8 @@ class Job:
     seed: tuple[int, ...]
 
 
-# Where the lights stand, how strong they are (watts) and how wide; each place differs by up to 1 either way.
-LIGHTS = {
-    "key": ((6.45, -2.91, 4.26), 78.0, 1.0), "fill": ((-4.67, -4.01, 3.01), 26.0, 1.0),
-    "back": ((-1.17, 2.65, 5.82), 39.0, 1.0),
-}
-LIGHT_JITTER = 1.0
+LIGHT_JITTER = 1.0  # of each coordinate of a light's place, either way
 STRENGTH = 0.25  # lights are up to so much stronger or weaker than usual
-SUN = 0.47
-SKY = 0.12
-FLOOR = 0.66
 RENEWED = 400  # pictures after which a process is replaced, so that Blender's memory does not grow for ever
 
 
@@ -77,14 +69,21 @@ def rendered(jobs: Iterable[Job], quality: Quality, workers: int = 1) -> Generat
     waiting: deque[tuple[Job, Future[None] | None]] = deque()
     try:
         for job in jobs:
-            with _without_ctrl_c():
-                waiting.append((job, None if job.path.exists() else pool.submit(_render, job)))
+            waiting.append((job, None if job.path.exists() else _submitted(pool, job)))
             if len(waiting) > 2 * workers:
                 yield _done(*waiting.popleft())
         while waiting:
             yield _done(*waiting.popleft())
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def _submitted(pool: ProcessPoolExecutor, job: Job) -> Future[None]:
+    try:
+        with _without_ctrl_c():
+            return pool.submit(_render, job)
+    except BrokenProcessPool:
+        raise _stopped(job) from None
 
 
 @contextlib.contextmanager
@@ -102,17 +101,31 @@ def _done(job: Job, picture: Future[None] | None) -> Job:
         if picture is not None:
             picture.result()
     except BrokenProcessPool:
-        raise NsfrcError(f"Blender stopped while it made {job.path}: try again with fewer --workers") from None
+        raise _stopped(job) from None
     except (RuntimeError, OSError) as error:
         raise NsfrcError(f"Blender could not make {job.path}: {error}") from None
     return job
 
 
-_stage: dict[str, Any] = {}  # of a process that renders: the scene in Blender, and what is used again
+def _stopped(job: Job) -> NsfrcError:
+    return NsfrcError(f"Blender stopped while it made {job.path}: try again with fewer --workers")
+
+
+_stage: dict[str, Any] = {}  # of a process that renders: the scene in Blender, and what is used again; or "failure"
 
 
 def _begin(quality: Quality) -> None:
-    """Set up Blender in a new process: quiet, on one thread, with an empty stage."""
+    """Set up Blender in a new process. Why it cannot be is kept for `_render` to tell: here it would break the pool."""
+    try:
+        _set_up(quality)
+    except ImportError as error:
+        _stage["failure"] = f"pictures need Blender's bpy package, which cannot be imported: {error}"
+    except Exception as error:  # whatever it is, the user should read the reason and no traceback
+        _stage["failure"] = f"Blender cannot be set up: {error or type(error).__name__}"
+
+
+def _set_up(quality: Quality) -> None:
+    """Blender quiet, on one thread, with an empty stage."""
     nowhere = os.open(os.devnull, os.O_WRONLY)
     os.dup2(nowhere, 1)
     import bpy
@@ -132,36 +145,58 @@ def _begin(quality: Quality) -> None:
     cycles.caustics_reflective = cycles.caustics_refractive = False
     cycles.blur_glossy = 2.0
     _stage["scene"] = stage
-    _stage["materials"] = {(m, c): _material(m, c) for m in ("rubber", "metal") for c in COLORS}
-    _stage["meshes"] = {shape: _mesh(shape) for shape in ("sphere", "cube", "cylinder")}
-    _add_camera(stage)
-    _add_lights(stage)
-    _add_floor(stage)
+    _stage["materials"] = {(m, c): material(m, c) for m in ("rubber", "metal") for c in COLORS}
+    _stage["meshes"] = {shape: mesh(shape) for shape in ("sphere", "cube", "cylinder")}
+    add_camera(stage)
+    add_lights(stage)
+    add_floor(stage)
 
 
 def _render(job: Job) -> None:
     """One picture, written whole or not at all."""
-    import bpy
-
+    if "failure" in _stage:
+        raise NsfrcError(f"{_stage['failure']}; --no-render makes scenes without pictures")
     stage = _stage["scene"]
     rng = np.random.default_rng(job.seed)
-    placed = [_place(stage, thing) for thing in job.scene.things]
-    camera = stage.camera
-    camera.location = job.scene.camera.place
-    camera.rotation_euler = _towards_origin(job.scene.camera.place)
+    with _things(stage, job.scene.things):
+        stage.camera.location = job.scene.camera.place
+        stage.camera.rotation_euler = _towards_origin(job.scene.camera.place)
+        _vary_lights(stage, rng)
+        stage.cycles.seed = int(rng.integers(2**31))
+        picture = _picture(stage)
+    write_whole(job.path, picture)
+
+
+@contextlib.contextmanager
+def _things(stage: Any, things: Iterable[Thing]) -> Generator[None, None, None]:
+    """Things on the stage; whatever happens they leave it, or the next picture would show them too."""
+    import bpy
+
+    placed: list[Any] = []
+    try:
+        for thing in things:
+            placed.append(_place(stage, thing))
+        yield
+    finally:
+        for one in placed:
+            bpy.data.objects.remove(one)
+
+
+def _vary_lights(stage: Any, rng: np.random.Generator) -> None:
     for name, (place, watts, _) in LIGHTS.items():
         light = stage.objects[name]
         light.location = np.array(place) + rng.uniform(-LIGHT_JITTER, LIGHT_JITTER, 3)
         light.rotation_euler = _towards_origin(light.location)
         light.data.energy = watts * (1 + rng.uniform(-STRENGTH, STRENGTH))
-    stage.cycles.seed = int(rng.integers(2**31))
+
+
+def _picture(stage: Any) -> bytes:
+    import bpy
+
     with tempfile.TemporaryDirectory() as folder:
         stage.render.filepath = os.path.join(folder, "picture.png")
         bpy.ops.render.render(write_still=True)
-        picture = Path(stage.render.filepath).read_bytes()
-    for thing in placed:
-        bpy.data.objects.remove(thing)
-    write_whole(job.path, picture)
+        return Path(stage.render.filepath).read_bytes()
 
 
 def _place(stage: Any, thing: Thing) -> Any:
@@ -180,98 +215,3 @@ def _towards_origin(place: Any) -> Any:
     from mathutils import Vector
 
     return (-Vector(place)).to_track_quat("-Z", "Y").to_euler()
-
-
-def _add_camera(stage: Any) -> None:
-    import bpy
-
-    lens = bpy.data.cameras.new("camera")
-    lens.lens, lens.sensor_width = LENS, SENSOR
-    stage.camera = bpy.data.objects.new("camera", lens)
-    stage.collection.objects.link(stage.camera)
-
-
-def _add_lights(stage: Any) -> None:
-    import bpy
-
-    for name, (_, _, wide) in LIGHTS.items():
-        light = bpy.data.lights.new(name, "AREA")
-        light.size = wide
-        stage.collection.objects.link(bpy.data.objects.new(name, light))
-    sun = bpy.data.lights.new("sun", "SUN")
-    sun.energy, sun.angle = SUN, 0.5
-    stage.collection.objects.link(bpy.data.objects.new("sun", sun))
-    stage.world = bpy.data.worlds.new("world")
-    stage.world.use_nodes = True
-    stage.world.node_tree.nodes["Background"].inputs["Strength"].default_value = SKY
-    stage.world.node_tree.nodes["Background"].inputs["Color"].default_value = (0.5, 0.5, 0.5, 1.0)
-
-
-def _add_floor(stage: Any) -> None:
-    import bmesh
-    import bpy
-
-    mesh = bpy.data.meshes.new("floor")
-    with _building(mesh) as shape:
-        bmesh.ops.create_grid(shape, size=60.0)
-    mesh.materials.append(_surface("floor", (FLOOR,) * 3, metallic=0.0, roughness=0.9, specular=0.1))
-    stage.collection.objects.link(bpy.data.objects.new("floor", mesh))
-
-
-def _material(material: str, color: str) -> Any:
-    # CLEVR's numbers are taken as they are for the share of light that comes back, without sRGB's curve.
-    share = tuple(value / 255 for value in COLORS[color])
-    if material == "metal":
-        return _surface(f"metal {color}", share, metallic=1.0, roughness=0.2, specular=0.5)
-    return _surface(f"rubber {color}", share, metallic=0.0, roughness=0.55, specular=0.25)
-
-
-def _surface(name: str, share: tuple[float, ...], metallic: float, roughness: float, specular: float) -> Any:
-    import bpy
-
-    made = bpy.data.materials.new(name)
-    made.use_nodes = True
-    shader = made.node_tree.nodes["Principled BSDF"]
-    shader.inputs["Base Color"].default_value = (*share, 1.0)
-    shader.inputs["Metallic"].default_value = metallic
-    shader.inputs["Roughness"].default_value = roughness
-    shader.inputs["Specular IOR Level"].default_value = specular
-    return made
-
-
-@contextlib.contextmanager
-def _building(mesh: Any) -> Generator[Any, None, None]:
-    import bmesh
-
-    shape = bmesh.new()
-    yield shape
-    shape.to_mesh(mesh)
-    shape.free()
-
-
-def _mesh(kind: str) -> Any:
-    """A shape of radius 1, smooth, its edges slightly rounded."""
-    import bmesh
-    import bpy
-
-    mesh = bpy.data.meshes.new(kind)
-    with _building(mesh) as shape:
-        if kind == "sphere":
-            bmesh.ops.create_uvsphere(shape, u_segments=64, v_segments=32, radius=1.0)
-        elif kind == "cube":
-            bmesh.ops.create_cube(shape, size=2.0)
-            _round(shape, list(shape.edges), 0.12)
-        else:
-            bmesh.ops.create_cone(shape, cap_ends=True, segments=64, radius1=1.0, radius2=1.0, depth=2.0)
-            rims = [e for e in shape.edges if abs(e.verts[0].co.z - e.verts[1].co.z) < 1e-6]
-            _round(shape, rims, 0.06)
-        for face in shape.faces:
-            face.smooth = kind == "sphere" or face.calc_area() < 0.5  # not the flat sides, which the edges would bend
-    mesh.materials.append(None)
-    return mesh
-
-
-def _round(shape: Any, edges: list[Any], by: float) -> None:
-    import bmesh
-
-    bmesh.ops.bevel(shape, geom=edges, offset=by, offset_type="OFFSET", segments=4, profile=0.5, affect="EDGES")

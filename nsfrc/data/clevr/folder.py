@@ -25,7 +25,7 @@ from nsfrc.data.clevr.blender import Job, Quality, check_blender, rendered
 from nsfrc.data.clevr.making import FREE, SPLITS, label_of, scene, seed_of, split_of
 from nsfrc.data.clevr.scenes import to_json
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.scene_files import scenes_in
+from nsfrc.inference.scene_files import IMAGES, scenes_and_info, scenes_in
 
 BATCH = 32  # scenes that are checked together
 SAVED = 60  # seconds after which the scenes files are written again, should the process end without a word
@@ -80,6 +80,12 @@ def write(order: Order, out: Path, workers: int = 1) -> Generator[int, None, Non
         folder.save()
 
 
+def held(order: Order, out: Path) -> int:
+    """How many scenes a folder tells of, those that were made before included."""
+    files = [scenes_file(out, order.name, split) for split in SPLITS[order.name]]
+    return sum(len(scenes_in(file)) for file in files if file.exists())
+
+
 def scenes_file(out: Path, name: str, split: str) -> Path:
     if name == FREE:
         return out / "scenes" / f"CLEVR_{split}_scenes.json"
@@ -89,8 +95,8 @@ def scenes_file(out: Path, name: str, split: str) -> Path:
 def image_file(out: Path, name: str, index: int) -> Path:
     split, label = split_of(name, index), label_of(name, index)
     if label is None:
-        return out / "images" / split / f"CLEVR_{split}_{index:06d}.png"
-    return out / split / "images" / f"CLEVR_Hans_classid_{label}_{index:06d}.png"
+        return out / IMAGES / split / f"CLEVR_{split}_{index:06d}.png"
+    return out / split / IMAGES / f"CLEVR_Hans_classid_{label}_{index:06d}.png"
 
 
 def _jobs(order: Order, out: Path, numbers: Sequence[int]) -> Generator[Job, None, None]:
@@ -134,10 +140,9 @@ class _Folder:
 
     def _read(self, file: Path, split: str) -> None:
         """Take over what a scenes file tells of; scenes of two kinds must not mix in one folder."""
-        entries = scenes_in(file)
+        entries, info = scenes_and_info(file)
         ours = {key: value for key, value in _info(self.order).items() if key in _KEYS}
         try:
-            info = json.loads(file.read_bytes())["info"]
             theirs = {key: info[key] for key in _KEYS}
             by_number = {int(entry["image_index"]): entry for entry in entries}
         except (LookupError, TypeError, ValueError, OverflowError):

@@ -10,16 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 
 from nsfrc.data.clevr.fitting import cameras
-from nsfrc.data.clevr.scenes import NO_CAMERA, Scene, Thing, thing_of
+from nsfrc.data.clevr.scenes import Scene, Thing, thing_of
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.scene_files import CLEVR, HANS, SPLITS, class_of, scenes_in
+from nsfrc.inference.scene_files import CLEVR, HANS, IMAGES, SPLITS, class_of, scenes_in
 
-Missing = Literal["error", "skip", "keep"]
+NO_CAMERA = "no camera near CLEVR's sees its 3d_coords at its pixel_coords"
 
 
 @dataclass(frozen=True)
@@ -31,12 +31,6 @@ class Entry:
     split: str
 
 
-class Entries(list[Entry]):
-    """Entries of all splits. skipped: how many were left out because their image is not there."""
-
-    skipped: int = 0
-
-
 @dataclass(frozen=True)
 class Source:
     """A scenes file, the folder of its images, and the split that it is of."""
@@ -46,25 +40,25 @@ class Source:
     split: str
 
 
-def read(
-    path: str | Path, split: str | None = None, *, limit: int | None = None, missing: Missing = "error"
-) -> Entries:
+def read(path: str | Path, *splits: str, images: bool = True) -> list[Entry]:
     """The scenes of a folder: a root, one split of CLEVR-Hans, or a scenes file itself. Raises NsfrcError.
 
-    split: only this one. limit: the first so many of each split. missing: what to do where an image is not there:
-    raise, leave its scene out, or keep it. Splits come in the order train, val, test, scenes in that of file names.
+    splits: only these. images: whether the images must be there. Splits come in the order train, val, test, scenes in
+    that of file names.
     """
     path = Path(path)
     sources = _sources(path)
-    chosen = [source for source in sources if split in (None, source.split)]
-    if not chosen:
-        raise NsfrcError(f"{path} has no split {split!r}; there are {', '.join(s.split for s in sources)}")
-    found = Entries()
-    for source in chosen:
-        entries, skipped = _read(source, limit, missing)
-        found += entries
-        found.skipped += skipped
-    return found
+    there = [source.split for source in sources]
+    for split in splits:
+        if split not in there:
+            raise NsfrcError(f"{path} has no split {split!r}; there are {', '.join(there)}")
+    chosen = [source for source in sources if not splits or source.split in splits]
+    return [entry for source in chosen for entry in _read(source, images)]
+
+
+def splits_of(path: str | Path) -> list[str]:
+    """The splits that `read` would find, in its order. Raises NsfrcError."""
+    return [source.split for source in _sources(Path(path))]
 
 
 def _sources(path: Path) -> list[Source]:
@@ -95,27 +89,28 @@ def _named(file: Path) -> bool:
 def _of_file(path: Path) -> Source:
     known = HANS.fullmatch(path.name) or CLEVR.fullmatch(path.name)
     split = known[1] if known else "all"
-    beside, above = path.parent / "images", path.absolute().parent.parent / "images" / split
+    beside, above = path.parent / IMAGES, path.absolute().parent.parent / IMAGES / split
     return Source(path, above if above.is_dir() and not HANS.fullmatch(path.name) else beside, split)
 
 
-def _read(source: Source, limit: int | None, missing: Missing) -> tuple[list[Entry], int]:
-    """The entries of a scenes file, and how many were left out."""
+def _read(source: Source, images: bool) -> list[Entry]:
+    """The entries of a scenes file."""
     numbered = sorted(enumerate(scenes_in(source.scenes)), key=lambda one: one[1]["image_filename"])
-    skipped = 0
-    if missing != "keep":
-        there = _files(source.images)
-        gone = [(number, entry["image_filename"]) for number, entry in numbered if entry["image_filename"] not in there]
-        if gone and missing == "error":
-            number, name = gone[0]
-            more = f", nor are {len(gone) - 1} other images" if len(gone) > 1 else ""
-            raise NsfrcError(f"{source.scenes}: scene {number}: its image {source.images / name} is not there{more}")
-        numbered = [one for one in numbered if one[1]["image_filename"] in there]
-        skipped = len(gone)
-    numbered = numbered[:limit]
+    if images:
+        _check_images(source, numbered)
     scenes = _scenes(source.scenes, numbered)
-    images = [source.images / entry["image_filename"] for _, entry in numbered]
-    return [Entry(image, scene, source.split) for image, scene in zip(images, scenes, strict=True)], skipped
+    files = [source.images / entry["image_filename"] for _, entry in numbered]
+    return [Entry(image, scene, source.split) for image, scene in zip(files, scenes, strict=True)]
+
+
+def _check_images(source: Source, numbered: Iterable[tuple[int, dict[str, Any]]]) -> None:
+    """That every image is there."""
+    there = _files(source.images)
+    gone = [(number, entry["image_filename"]) for number, entry in numbered if entry["image_filename"] not in there]
+    if gone:
+        number, name = gone[0]
+        more = "" if len(gone) == 1 else ", nor is another" if len(gone) == 2 else f", nor are {len(gone) - 1} others"
+        raise NsfrcError(f"{source.scenes}: scene {number}: its image {source.images / name} is not there{more}")
 
 
 def _files(folder: Path) -> set[str]:
@@ -161,7 +156,7 @@ def _parts(
             parts.append(thing_of(one))
         except KeyError as error:
             raise NsfrcError(f"{place}, object {number}: it has no {error.args[0]}") from None
-        except (TypeError, ValueError, OverflowError) as error:
+        except ValueError as error:
             raise NsfrcError(f"{place}, object {number}: {error}") from None
     try:
         return parts, class_of(entry)

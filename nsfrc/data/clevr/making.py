@@ -9,7 +9,7 @@ import numpy as np
 
 from nsfrc.camera import Camera
 from nsfrc.data.clevr import rules
-from nsfrc.data.clevr.placing import Wish, draw_camera, place
+from nsfrc.data.clevr.placing import Wish, draw_camera, place, wide
 from nsfrc.data.clevr.scenes import COLORS, MATERIALS, SHAPES, SIZES, Scene
 
 FREE = "clevr"
@@ -53,7 +53,8 @@ def scene(name: str, seed: int, index: int) -> Scene:
         if not _looks_fit(name, label, wishes, confounded):
             continue
         camera = draw_camera(rng)
-        things = place(wishes, camera, rng)
+        widest = sorted(wishes, key=lambda wish: wide(wish, True), reverse=True)  # they need room most
+        things = place(widest, camera, rng, corners=True)
         if things is None:
             continue
         made = Scene(tuple(things[i] for i in rng.permutation(count)), camera, label)
@@ -62,12 +63,15 @@ def scene(name: str, seed: int, index: int) -> Scene:
 
 
 def free(seed: int, index: int) -> Scene:
-    """A scene of no class: three to ten things anywhere."""
+    """A scene of no class: three to ten things anywhere.
+
+    The distance is kept between circles, as CLEVR keeps it: corners of cubes may come closer.
+    """
     rng = np.random.default_rng(seed_of(FREE, seed, index))
     wishes = [Wish()] * int(rng.integers(FEWEST, MOST + 1))
     while True:
         camera = draw_camera(rng)
-        if (things := place(wishes, camera, rng)) is not None:
+        if (things := place(wishes, camera, rng, corners=False)) is not None:
             return Scene(things, camera)
 
 

@@ -10,19 +10,15 @@ from typing import Any
 
 import numpy as np
 
-from nsfrc.camera import Camera
-from nsfrc.data.clevr.fitting import cameras
-from nsfrc.inference.scene_files import class_of
+from nsfrc.camera import RADII, Camera
 
 SHAPES = ("sphere", "cube", "cylinder")
-RADII = {"large": 0.7, "small": 0.35}
 SIZES = tuple(RADII)
 MATERIALS = ("rubber", "metal")
 COLORS = {
     "cyan": (41, 208, 208), "blue": (42, 75, 215), "yellow": (255, 238, 51), "purple": (129, 38, 192),
     "red": (173, 35, 35), "green": (29, 105, 20), "gray": (87, 87, 87), "brown": (129, 74, 25),
 }
-NO_CAMERA = "no camera near CLEVR's sees its 3d_coords at its pixel_coords"
 
 # Entries of an object vector, as slot attention gives them; x, y, z as `Camera.entries` has them.
 DIMENSIONS = ("objectness", "x", "y", "z", *SHAPES, *SIZES, *MATERIALS, *COLORS)
@@ -87,26 +83,15 @@ def to_json(scene: Scene, split: str, index: int, file: str) -> dict[str, Any]:
     return entry if scene.label is None else {**entry, "class_id": scene.label}
 
 
-def from_json(entry: dict[str, Any]) -> Scene:
-    """The scene of an entry; raises LookupError, TypeError, ValueError or OverflowError where it is none."""
-    parts = [thing_of(thing) for thing in entry["objects"]]
-    things, seen = tuple(thing for thing, _ in parts), np.array([place for _, place in parts]).reshape(-1, 3)
-    (camera,) = cameras([np.array([t.coords for t in things]).reshape(-1, 3)], [seen])
-    if camera is None:
-        raise ValueError(NO_CAMERA)
-    return Scene(things, camera, class_of(entry))
-
-
 def thing_of(entry: dict[str, Any]) -> tuple[Thing, tuple[float, float, float]]:
-    """The thing of an entry's object, and where its middle is seen; raises as `from_json` does."""
-    rotation = float(entry.get("rotation", 0.0))
-    if not math.isfinite(rotation):
-        raise ValueError(f"its rotation is {rotation}; it must be a finite number")
-    thing = Thing(
-        _one_of(entry["shape"], SHAPES), _one_of(entry["size"], SIZES), _one_of(entry["material"], MATERIALS),
-        _one_of(entry["color"], COLORS), _three(entry["3d_coords"]), rotation,
-    )
-    return thing, _three(entry["pixel_coords"])
+    """The thing of an entry's object, and where its middle is seen; raises KeyError or ValueError where it is none."""
+    rotation = entry.get("rotation", 0.0)
+    if not _finite(rotation):
+        raise ValueError(f"rotation is {rotation!r}; it must be a finite number")
+    shape, size, material, color = (_one_of(entry, name, known) for name, known in (
+        ("shape", SHAPES), ("size", SIZES), ("material", MATERIALS), ("color", COLORS)))
+    thing = Thing(shape, size, material, color, _three(entry, "3d_coords"), float(rotation))
+    return thing, _three(entry, "pixel_coords")
 
 
 def relationships(things: Sequence[Thing], camera: Camera, margin: float = 0.2) -> dict[str, list[list[int]]]:
@@ -120,16 +105,24 @@ def relationships(things: Sequence[Thing], camera: Camera, margin: float = 0.2) 
     return found
 
 
-def _one_of(value: object, known: Collection[str]) -> str:
+def _one_of(entry: dict[str, Any], name: str, known: Collection[str]) -> str:
+    value = entry[name]
     if not isinstance(value, str) or value not in known:
-        raise ValueError(f"{value!r} is none of {', '.join(known)}")
+        raise ValueError(f"{name} is {value!r}; it must be one of {', '.join(known)}")
     return value
 
 
-def _three(values: Any) -> tuple[float, float, float]:
-    if not isinstance(values, list | tuple) or len(values) != 3:
-        raise ValueError(f"{values!r} must be three numbers")
+def _three(entry: dict[str, Any], name: str) -> tuple[float, float, float]:
+    values = entry[name]
+    if not isinstance(values, list) or len(values) != 3 or not all(map(_finite, values)):
+        raise ValueError(f"{name} is {values!r}; it must be three finite numbers")
     x, y, z = map(float, values)
-    if not (math.isfinite(x) and math.isfinite(y) and math.isfinite(z)):
-        raise ValueError(f"{values!r} must be three finite numbers")
     return x, y, z
+
+
+def _finite(value: object) -> bool:
+    """Whether a value of a file is a number that a float can hold; true and false are none."""
+    try:
+        return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
+    except OverflowError:
+        return False
