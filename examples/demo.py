@@ -1,9 +1,10 @@
-"""The first look: figures of all six Kandinsky patterns through perception, facts and rules.
+"""The first look: Kandinsky figures of all six patterns, and CLEVR-Hans scenes, through perception, facts and rules.
 
     python -m examples.demo [folder for the reports]
 
 The figures in examples/figures were made by `nsfrc data kandinsky PATTERN --count 12 --seed 7`; the detector was never
-trained on them. Half of each dozen have the pattern, the others nearly have it.
+trained on them. Half of each dozen have the pattern, the others nearly have it. The scenes in examples/scenes were made
+by `nsfrc data clevr-hans3 --split test --count 12 --seed 7 --size 240x160 --samples 16`: four of each class.
 """
 
 from __future__ import annotations
@@ -19,18 +20,19 @@ from nsfrc.inference.results import Row
 from nsfrc.inference.session import Session, Wanted, open_session
 from nsfrc.inference.stream import Asked, infer
 
-FIGURES = Path(__file__).parent / "figures"
+HERE = Path(__file__).parent
 PATTERNS = ("twopairs", "threepairs", "closeby", "red_triangle", "online_pair", "nine_circles")
+WANTED = [Wanted(HERE / "figures" / pattern, program=pattern) for pattern in PATTERNS]
+WANTED.append(Wanted(HERE / "scenes", program="clevr_hans3", perception="yolo_clevr"))
 
 
-def answer(pattern: str, page: Path) -> tuple[Session, Measures, list[Row]]:
-    """Every figure of a pattern, and a report on them."""
-    images = FIGURES / pattern
-    session = open_session(Wanted(images, program=pattern))
+def answer(wanted: Wanted, page: Path) -> tuple[Session, Measures, list[Row]]:
+    """Every image of a folder, and a report on them."""
+    session = open_session(wanted)
     pipe, measures, rows = session.pipe, Measures(session.targets), list[Row]()
     asked = Asked(session.threshold, session.labels, everything=True)
     with Report(page, pipe.program, pipe.perception.dimensions, session.threshold, session.settings) as report:
-        for batch in infer(pipe, folder(images), asked):
+        for batch in infer(pipe, folder(wanted.images), asked):
             for row in batch:
                 measures.add(row.label, row.scores, row.answer)
                 report.add(row)
@@ -41,22 +43,23 @@ def answer(pattern: str, page: Path) -> tuple[Session, Measures, list[Row]]:
 
 def main() -> None:
     reports = Path(sys.argv[1] if len(sys.argv) > 1 else "build/demo")
-    print("Twelve figures of every pattern, from image file to answer (the first run compiles kernels: some seconds)\n")
-    print(f"{'pattern':<14}{'figures':>8}{'right':>7}{'accuracy':>10}   report")
+    print("A dozen images for every program, from file to answer (the first run compiles kernels: some seconds)\n")
+    print(f"{'program':<14}{'images':>8}{'right':>7}{'accuracy':>10}   report")
     shown = None
-    for pattern in PATTERNS:
-        page = reports / f"{pattern}.html"
-        session, measures, rows = answer(pattern, page)
-        assert measures.accuracy is not None, "the figures have labels"
-        print(f"{pattern:<14}{measures.count:>8}{measures.right:>7}{measures.accuracy:>10.1%}   {page}")
-        if pattern == "red_triangle":
+    for wanted in WANTED:
+        page = reports / f"{wanted.program}.html"
+        session, measures, rows = answer(wanted, page)
+        assert measures.accuracy is not None, "the images have labels"
+        print(f"{wanted.program:<14}{measures.count:>8}{measures.right:>7}{measures.accuracy:>10.1%}   {page}")
+        if wanted.program == "red_triangle":
             shown = session, next(row for row in rows if row.answer == "true")
     assert shown is not None
     session, row = shown
     assert row.V_T is not None
     print(f"\nWhy red_triangle/{row.file} has the pattern:\n")
     print(as_text(explain(session.pipe.program, row.V_T, session.targets[0], row.V0)))
-    print(f"\nOpen {reports / 'twopairs.html'} in a browser: every figure with its objects, its score and the reason.")
+    print(f"\nOpen {reports / 'twopairs.html'} or {reports / 'clevr_hans3.html'} in a browser: every image with its "
+          f"objects, its scores and the reason.")
     print("next: .venv/bin/nsfrc infer --help    .venv/bin/python -m examples.worlds")
 
 

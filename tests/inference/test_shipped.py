@@ -19,10 +19,12 @@ from nsfrc.inference.images import prepare, to_tensor
 from nsfrc.inference.stream import Asked, infer
 from nsfrc.perception import weights
 from nsfrc.perception.yolo import Yolo
+from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.pipelines import Pipeline, pipeline
 
 SEED = 5_000_000  # a stream of figures of its own
-PUBLISHED = Path(__file__).parents[3] / "shared/data/kandinsky"
+DATA = Path(__file__).parents[3] / "shared/data"
+PUBLISHED = DATA / "kandinsky"
 # Figures of three red, three yellow and three blue circles that are labelled false.
 MISLABELLED = {"nine_circles": {"false/000006.png", "false/000012.png"}}
 
@@ -122,3 +124,35 @@ def test_examples_are_answered_rightly(pipes: dict[str, Pipeline]) -> None:
         labels = match_labels(listing.classes, pipe.program.targets)
         rows = [row for rows in infer(pipe, listing, Asked(threshold(pipe), labels)) for row in rows]
         assert np.all([row.right for row in rows]) and len(rows) == 12
+
+
+@pytest.fixture(scope="module")
+def scenes() -> Pipeline:
+    return pipeline("clevr_hans3", "yolo_clevr")
+
+
+def test_example_scenes_are_answered_rightly(scenes: Pipeline) -> None:
+    listing = folder(Path(__file__).parents[2] / "examples/scenes")
+    labels = match_labels(listing.classes, scenes.program.targets)
+    rows = [row for rows in infer(scenes, listing, Asked(labels=labels)) for row in rows]
+    assert [row.right for row in rows] == [True] * 12
+
+
+def test_the_detector_for_scenes_says_what_made_it() -> None:
+    header, tensors = weights.load(YoloClevr.shipped)
+    made_by = header["made_by"]
+    assert made_by["command"].startswith("nsfrc train perception --model yolo_clevr --data clevr ")
+    assert made_by["pictures"].startswith("nsfrc data clevr --out clevr ") and made_by["data"] == "clevr"
+    assert YoloClevr.shipped.stat().st_size < 7_000_000
+    assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
+
+
+@pytest.mark.parametrize(("program", "least"), [("clevr_hans3", 0.95), ("clevr_hans7", 0.9)])
+def test_the_detector_for_scenes_on_published_images(program: str, least: float) -> None:
+    images = DATA / program.replace("_", "-")
+    if not images.is_dir():
+        pytest.skip("the published images are not here")
+    pipe, listing = pipeline(program, "yolo_clevr"), folder(images)
+    labels = match_labels(listing.classes, pipe.program.targets)
+    rows = [row for rows in infer(pipe, listing, Asked(labels=labels)) for row in rows]
+    assert np.mean([row.right for row in rows]) >= least
