@@ -85,8 +85,8 @@ class TableView(View):
         if row.error is not None:
             return f"{lead}{self._scores(['–'] * len(self.heads))}  failed: {row.error}"
         mark = "" if row.right is None else "  right" if row.right else f"  WRONG, it is {row.label}"
-        if others := equals(row.scores)[1:]:
-            mark += f"  (as high: {', '.join(self.targets[i] for i in others)})"
+        if others := [self.targets[i] for i in equals(row.scores) if self.targets[i] != row.answer]:
+            mark += f"  (as high: {', '.join(others)})"
         scores = self._scores([f"{score:.4f}" for score in row.scores])
         return f"{lead}{scores}  {row.answer or '':<{self.answer}}{mark}".rstrip()
 

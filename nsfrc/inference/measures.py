@@ -25,7 +25,7 @@ class Bin:
 
 
 def equals(scores: Sequence[float]) -> tuple[int, ...]:
-    """Which of several targets share the highest score, to all of its digits; none where one is above the others."""
+    """Which of several targets share the highest score, as it is written; none where one is above the others."""
     best = tuple(i for i, score in enumerate(scores) if score == max(scores))
     return best if len(best) > 1 else ()
 
@@ -40,8 +40,8 @@ class Measures:
     """Counts over images.
 
     classes: the K possible answers. count: images seen; failed: those without an answer; labelled: those with an
-    answer and a known label; right: those of them that are right; tied: those with several highest scores, of which
-    the first is the answer. confusion [K, K]: rows are labels, columns answers.
+    answer and a known label; right: those of them that are right; tied: those with several highest scores, as
+    they are written. confusion [K, K]: rows are labels, columns answers.
     """
 
     def __init__(self, targets: Sequence[str]) -> None:
@@ -112,8 +112,8 @@ class Measures:
         lines = [f"{self.count} image{'s' * (self.count != 1)}" + (f": {counted}" if counted else "")
                  + (f", {self.failed} failed" if self.failed else "")]
         if self.tied:
-            lines.append(f"{self.tied} of them {'has' if self.tied == 1 else 'have'} several highest scores that are "
-                         f"equal: the first target is the answer")
+            lines.append(f"{self.tied} of them {'has' if self.tied == 1 else 'have'} several highest scores that "
+                         f"differ in no digit shown")
         if self.labelled:
             lines += [f"accuracy {self.right / self.labelled:.2%} ({self.right} of {self.labelled})", "",
                       *self._confusion_text(), "", *self._calibration_text()]

@@ -37,7 +37,8 @@ def card(row: Row, objects: Objects, steps: int | None = None) -> str:
     """The <article> of a row. steps: how many V_T was reasoned through, by default as many as the program says."""
     if row.error is not None or not row.scores:
         return f'{_opening(row, None)}<p class="message">{escape(row.error or "no answer")}</p></article>'
-    best = max(range(len(row.scores)), key=row.scores.__getitem__)
+    targets = objects.program.targets
+    best = targets.index(row.answer) if row.answer in targets else 0
     start = _opening(row, row.scores[best])
     if row.V0 is None or row.V_T is None:
         return f'{start}<p class="message">{KEPT}</p></article>'
@@ -83,9 +84,9 @@ def _scores(row: Row, best: int, objects: Objects) -> str:
         f'<li{" class=top" if i == best else ""}><code>{escape(target)}</code> {score:.2f}</li>'
         for i, (target, score) in enumerate(zip(objects.program.targets, row.scores, strict=True))
     )
-    same = [f"<code>{escape(objects.program.targets[i])}</code>" for i in equals(row.scores)[1:]]
-    note = f'<p class="equal">{", ".join(same)} {"is" if len(same) == 1 else "are"} as high: ' \
-           f"the first target is the answer.</p>" if same else ""
+    same = [f"<code>{escape(objects.program.targets[i])}</code>" for i in equals(row.scores) if i != best]
+    note = f'<p class="equal">{", ".join(same)} {"is" if len(same) == 1 else "are"} as high, ' \
+           f"to four digits.</p>" if same else ""
     return f'<ul class="scores">{"".join(items)}</ul>{note}'
 
 

@@ -122,7 +122,9 @@ def _answered(pipe: Pipeline, entry: Loaded, found: Prediction, i: int, asked: A
     if not all(map(math.isfinite, values)):
         return _failed(entry.item, asked, "reasoning gave no number (NaN or infinite)")
     scores = tuple(round(value, DIGITS) for value in values)
-    given, label = answer(scores, pipe.program.targets, asked.threshold), _label(entry.item, asked)
+    # Of several targets all digits count; one is held against the threshold as it is written.
+    given = answer(values if len(values) > 1 else scores, pipe.program.targets, asked.threshold)
+    label = _label(entry.item, asked)
     return Row(
         entry.item.name, entry.item.path, label, scores, given, None if label is None else label == given,
         objects=found.objects[i].numpy(), V0=found.V0[i].numpy() if asked.everything else None,

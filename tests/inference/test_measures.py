@@ -49,7 +49,7 @@ def test_confusion_of_several_targets_has_short_names() -> None:
 def test_equal_scores_are_counted() -> None:
     measures = Measures(["a(img)", "b(img)", "c(img)"])
     measures.add("a(img)", (0.9, 0.1, 0.9), "a(img)")
-    assert "1 of them has several highest scores that are equal: the first target is the answer" in measures.as_text()
+    assert "1 of them has several highest scores that differ in no digit shown" in measures.as_text()
     measures.add("b(img)", (0.9, 0.95, 0.9), "b(img)")
     measures.add(None, (0.0, 0.0, 0.0), "a(img)")
     measures.add("b(img)", (), None)

@@ -64,7 +64,7 @@ def test_the_highest_of_several_low_values_is_no_reason(tmp_path: Path) -> None:
 
 def test_equal_values_are_told(tmp_path: Path) -> None:
     card = clevr_card(tmp_path, clevr_row(tmp_path, (0.9, 0.1, 0.9), *SHOWN))
-    assert card.one("p", "equal").text == "kp3(img) is as high: the first target is the answer."
+    assert card.one("p", "equal").text == "kp3(img) is as high, to four digits."
     assert card["data-answer"] == "kp1(img)"
 
 

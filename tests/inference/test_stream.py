@@ -149,6 +149,15 @@ def test_a_score_that_is_no_number(pipe: Pipeline, tmp_path: Path, monkeypatch: 
     assert (row.error, row.scores) == ("reasoning gave no number (NaN or infinite)", ())
 
 
+def test_of_several_targets_all_digits_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "rules.pl").write_text(ONE + "\n:- target(other(img)). other(X) :- kp(X).\n")
+    pipe = pipeline(tmp_path / "rules.pl", Net(2))
+    monkeypatch.setattr(pipe.reasoner, "forward", lambda V0: torch.tensor([[0.99996, 0.99999]]).repeat(len(V0), 1))
+    save(tmp_path / "d" / "a.png", YES)
+    (row,) = rows(pipe, list(folder(tmp_path / "d"))).values()
+    assert (row.answer, row.scores) == ("other(img)", (1.0, 1.0))
+
+
 def test_rows(pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
     readable = pipeline(tmp_path / "rules.pl", "readable:Readable")
