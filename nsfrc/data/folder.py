@@ -7,20 +7,17 @@
 
 from __future__ import annotations
 
-import io
 import json
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
-
-import numpy as np
-from PIL import Image
 
 from nsfrc import __version__
 from nsfrc.artifact import write_whole
 from nsfrc.data import agreement
 from nsfrc.data.figures import COLORS, SHAPES, Figure
 from nsfrc.data.kandinsky import FREE, Labelled, figure
+from nsfrc.data.png import png
 from nsfrc.data.render import render
 from nsfrc.errors import NsfrcError
 
@@ -49,12 +46,6 @@ def write(pattern: str, out: Path, count: int, seed: int) -> Generator[Path, Non
         if entries:
             head = {"pattern": pattern, "seed": seed, "nsfrc": __version__}
             write_whole(out / TRUTH, _lines(head, entries + earlier[len(entries) :]).encode())
-
-
-def png(pixels: np.ndarray) -> bytes:
-    data = io.BytesIO()
-    Image.fromarray(pixels).save(data, "PNG", compress_level=3)
-    return data.getvalue()
 
 
 def _write_figure(out: Path, number: int, labelled: Labelled) -> Path:

@@ -21,10 +21,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from nsfrc.artifact import write_whole
 from nsfrc.data.clevr.scenes import COLORS, Scene, Thing
 from nsfrc.data.clevr.stage import LIGHTS, add_camera, add_floor, add_lights, material, mesh
+from nsfrc.data.png import png
 from nsfrc.errors import NsfrcError
 
 
@@ -196,7 +198,8 @@ def _picture(stage: Any) -> bytes:
     with tempfile.TemporaryDirectory() as folder:
         stage.render.filepath = os.path.join(folder, "picture.png")
         bpy.ops.render.render(write_still=True)
-        return Path(stage.render.filepath).read_bytes()
+        with Image.open(stage.render.filepath) as made:
+            return png(np.asarray(made.convert("RGB")))  # without the dates and times that Blender adds
 
 
 def _place(stage: Any, thing: Thing) -> Any:
