@@ -116,11 +116,12 @@ def test_slots_learn_what_is_in_pictures() -> None:
     chosen = [discs(i) for i in range(8)]
     pixels = np.stack([np.asarray(drawn(scene).resize((16, 16))) for scene in chosen])
     examples = Examples(torch.from_numpy(pixels), torch.from_numpy(np.stack([truth(s, 2) for s in chosen])))
-    run = Run(Options(figures=8, epochs=200, size=16, batch_size=8, slots=2, lr=1e-3), "cpu")
-    losses = [run.one_epoch(examples, no_bar) for _ in range(200)]
+    # Four seeds on one thread and on two all end at a precision of 1; after 200 epochs not all of them do.
+    run = Run(Options(figures=8, epochs=300, size=16, batch_size=8, slots=2, lr=1e-3), "cpu")
+    losses = [run.one_epoch(examples, no_bar) for _ in range(300)]
     assert np.mean(losses[-10:]) < 0.1 * losses[0]
     precision = compared(run.average, examples, "cpu").precision
-    assert precision[np.inf] > 0.9 and precision[1.0] > 0.5
+    assert precision[np.inf] > 0.9 and precision[1.0] > 0.9
 
 
 class Stop(Exception):
