@@ -67,7 +67,7 @@ def _command(name: str, splits: list[str], example: str) -> Callable[[Callable[.
     return made
 
 
-@_command("clevr", ["train", "val"], "--out clevr --count 4000 --size 240x160 --samples 8 --workers 2")
+@_command("clevr", ["train", "val"], "--out clevr --count 4000 --size 240x160 --samples 4 --workers 2")
 def clevr(**options: Any) -> None:
     """Make CLEVR scenes of no class, to train perception with.
 

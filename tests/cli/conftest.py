@@ -1,14 +1,28 @@
-"""The `run` fixture."""
+"""The `run` fixture, and `here` for `nsfrc infer`."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.cli.support import Run
+from tests.inference.support import ONE, install
 
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     return Run(tmp_path, monkeypatch, capsys)
+
+
+@pytest.fixture
+def here(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
+    """A folder with a program rules.pl and the perception that reads pixels."""
+    import torch
+
+    install(run.folder, monkeypatch)
+    (run.folder / "rules.pl").write_text(ONE)
+    threads = torch.get_num_threads()
+    yield run
+    assert torch.get_num_threads() == threads

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import csv
 import io
+import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from nsfrc import cli
+from tests.inference.support import PERCEPTION
 
 RULES = ":- target(kp(img)). kp(X) :- in(O, X), color(O, red)."
 
@@ -50,3 +54,17 @@ class Run:
         assert "Traceback" not in result.err
         assert "rror: " in result.err and "error: error:" not in result.err
         return result.err
+
+
+def arguments(*more: str) -> tuple[str, ...]:
+    return "infer", "--images", "d", *PERCEPTION, *more
+
+
+def csv_rows(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def json_lines(text: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
+    *rows, last = map(json.loads, text.splitlines())
+    return rows, last["summary"]

@@ -2,45 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import os
 import warnings
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
 from PIL import Image
 
 from nsfrc.inference import stream
-from tests.cli.support import Run
-from tests.inference.support import NO, ONE, PERCEPTION, SEVERAL, YES, install, labelled, pixels, save, thing
-
-
-@pytest.fixture
-def here(run: Run, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]:
-    """A folder with a program rules.pl and the perception that reads pixels."""
-    install(run.folder, monkeypatch)
-    (run.folder / "rules.pl").write_text(ONE)
-    threads = torch.get_num_threads()
-    yield run
-    assert torch.get_num_threads() == threads
-
-
-def arguments(*more: str) -> tuple[str, ...]:
-    return "infer", "--images", "d", *PERCEPTION, *more
-
-
-def csv_rows(path: Path) -> list[dict[str, str]]:
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def json_lines(text: str) -> tuple[list[dict[str, Any]], dict[str, Any]]:
-    *rows, last = map(json.loads, text.splitlines())
-    return rows, last["summary"]
+from tests.cli.support import Run, arguments, csv_rows, json_lines
+from tests.inference.support import NO, ONE, PERCEPTION, YES, labelled, pixels, save, thing
 
 
 def test_compile_then_infer(here: Run) -> None:
@@ -83,90 +54,6 @@ def test_the_threshold_decides(here: Run) -> None:
     for threshold, answer in (("0.6", "true"), ("0.8", "false")):
         rows, _ = json_lines(here.good(*arguments("--json", "--threshold", threshold)))
         assert rows[0]["answer"] == answer and rows[0]["score"] == pytest.approx(0.7, abs=0.02)
-
-
-def test_several_targets(here: Run) -> None:
-    (here.folder / "rules.pl").write_text(SEVERAL)
-    for i, entries in enumerate(({"red": 1}, {"blue": 1}, {"triangle": 1})):
-        save(here.folder / "d" / f"class{i}" / "a.png", pixels(thing(**entries)))
-    save(here.folder / "d" / "class0" / "b.png", pixels(thing(blue=0.9)))
-    out = here.good(*arguments("--out", "r.csv"))
-    assert "the target with the highest value is the answer" in out and "accuracy 75.00% (3 of 4)" in out
-    assert "labels      class0 is warm(img), class1 is cold(img), class2 is odd(img) (class folders)\n" in out
-    rows = csv_rows(here.folder / "r.csv")
-    assert list(rows[0]) == ["file", "label", "warm(img)", "cold(img)", "odd(img)", "answer", "error"]
-    assert [(r["label"], r["answer"]) for r in rows] == [
-        ("warm(img)", "warm(img)"), ("warm(img)", "cold(img)"), ("cold(img)", "cold(img)"), ("odd(img)", "odd(img)"),
-    ]
-
-
-def test_classes_of_a_scenes_file(here: Run) -> None:
-    (here.folder / "rules.pl").write_text(SEVERAL)
-    for name, entries in (("a", {"red": 1}), ("b", {"blue": 1}), ("c", {"blue": 1})):
-        save(here.folder / "d" / "images" / f"{name}.png", pixels(thing(**entries)))
-    scenes = [{"image_filename": "a.png", "class_id": 0}, {"image_filename": "b.png", "class_id": 1}]
-    (here.folder / "d" / "CLEVR_HANS_scenes_val.json").write_text(json.dumps({"scenes": scenes}))
-    result = here(*arguments("--out", "r.csv"))
-    told = "labels      class_id 0 is warm(img), class_id 1 is cold(img) (from CLEVR_HANS_scenes_val.json)\n"
-    assert result.code == 0 and told in result.out and "accuracy 100.00% (2 of 2)" in result.out
-    assert "warning: 1 image has no class (from CLEVR_HANS_scenes_val.json) and so no label\n" in result.err
-    assert [r["label"] for r in csv_rows(here.folder / "r.csv")] == ["warm(img)", "cold(img)", ""]
-    (here.folder / "rules.pl").write_text(ONE)
-    result = here(*arguments())
-    assert result.code == 0 and "accuracy" not in result.out
-    assert "the images of class_id 0, class_id 1 (from CLEVR_HANS_scenes_val.json) have no label: the program has " \
-           "one target, and no classes" in result.err
-
-
-def test_a_class_without_a_target_leaves_the_others_their_labels(here: Run) -> None:
-    (here.folder / "rules.pl").write_text(SEVERAL)
-    for name, entries in (("0", {"red": 1}), ("9", {"blue": 1}), ("2", {"triangle": 1})):
-        save(here.folder / "d" / f"CLEVR_Hans_classid_{name}_000000.png", pixels(thing(**entries)))
-    result = here(*arguments())
-    assert result.code == 0 and "accuracy 100.00% (2 of 2)" in result.out
-    assert "class_id 0 is warm(img), class_id 2 is odd(img) (from the file names)" in result.out
-    assert "warning: the images of class_id 9 (from the file names) have no label: " \
-           "the targets stand for class_id 0 to 2\n" in result.err
-
-
-def test_images_of_other_proportions_are_told_once(here: Run) -> None:
-    with open(here.folder / "readable.py", "a") as module:
-        module.write("\nclass Wide(Readable):\n    proportions = 1.5\n")
-    (here.folder / "d").mkdir()
-    for i, (width, height) in enumerate([(30, 20), (31, 20), (20, 30), (40, 30)]):
-        Image.new("RGB", (width, height)).save(here.folder / "d" / f"{i}.png")
-    wide = "infer", "--images", "d", "--perception", "readable:Wide"
-    told = "warning: 2 images are not 3:2 as readable:Wide expects: answers may be wrong\n"
-    for more in ((), ("--quiet",), ("--json",)):
-        result = here(*wide, *more, "--batch-size", "1")
-        assert result.code == 0 and result.err.count(told) == 1 and "expects" not in result.out
-    (here.folder / "d" / "2.png").unlink()
-    assert "1 image is not 3:2" in here(*wide).err
-    (here.folder / "d" / "3.png").unlink()
-    assert "expects" not in here(*wide).err
-    assert "expects" not in here(*arguments()).err
-
-
-def test_equal_values_are_told(here: Run) -> None:
-    (here.folder / "rules.pl").write_text(SEVERAL)
-    save(here.folder / "d" / "a.png", pixels(thing(blue=1, triangle=1)))
-    save(here.folder / "d" / "b.png", pixels(thing(blue=1)))
-    out = here.good(*arguments())
-    lines = {line.split()[0]: line for line in out.splitlines() if ".png" in line}
-    assert lines["a.png"].endswith("cold(img)  (as high: odd(img))") and lines["b.png"].endswith("cold(img)")
-    assert "1 of them has several highest scores that differ in no digit shown" in out
-    _, summary = json_lines(here.good(*arguments("--json")))
-    assert summary["tied"] == 1
-
-
-def test_numbers_that_may_mean_two_things_give_no_labels(here: Run) -> None:
-    (here.folder / "rules.pl").write_text(SEVERAL)
-    for i in (1, 2):
-        save(here.folder / "d" / f"class{i}" / "a.png", YES)
-    result = here(*arguments())
-    assert result.code == 0 and "accuracy" not in result.out and "labels" not in result.out
-    assert "warning: the images in class1, class2 have no label: class folders are named warm(img), cold(img)" in (
-        result.err) and "all numbered, from class0 to class2 or from class1 to class3" in result.err
 
 
 def test_files_that_are_no_images_by_their_names_are_remarked(here: Run) -> None:

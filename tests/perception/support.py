@@ -1,14 +1,19 @@
-"""A small detector whose random weights find something, and a place to keep it."""
+"""A small detector whose random weights find something, a place to keep it, and trainings that are interrupted."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
+import pytest
 import torch
 
 from nsfrc.perception import weights, yolo_network
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_network import BINS
+from nsfrc.training.run import Run
 
 
 def random_yolo(objects: int = 6, size: int = 64, floor: float = 0.1, seed: int = 0) -> Yolo:
@@ -33,3 +38,19 @@ def random_yolo(objects: int = 6, size: int = 64, floor: float = 0.1, seed: int 
 def stored(detector: Yolo, path: Path, **changes: object) -> Path:
     """The file that a training would write for a model."""
     return weights.save(path, detector.state_dict(), {**detector.header(), **changes})
+
+
+@contextmanager
+def interrupted_after_an_epoch() -> Iterator[None]:
+    """Every training that begins here is stopped, as by Ctrl-C, when its second epoch begins."""
+    epoch, done = Run.one_epoch, []
+
+    def interrupted(self: Run[Any], *rest: Any) -> float:
+        if done:
+            raise KeyboardInterrupt
+        done.append(True)
+        return epoch(self, *rest)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Run, "one_epoch", interrupted)
+        yield

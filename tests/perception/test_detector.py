@@ -25,6 +25,7 @@ from nsfrc.training import detector
 from nsfrc.training.detector import Options, Run, checkpoint_of, train
 from nsfrc.training.detector_data import SOURCES, Example, Examples, Source, batches, collect, drawn, vary
 from nsfrc.training.detector_score import calibrate, match, score
+from tests.perception.support import interrupted_after_an_epoch
 
 TINY = Options(data="squares", figures=24, epochs=2, size=64, batch_size=8, seed=3)
 
@@ -226,23 +227,14 @@ def test_calibration_of_what_needs_none() -> None:
     assert calibrate(apart, apart < 0) == (1.0, 0.0), "the wrong way round is noise"
 
 
-def test_the_command_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line(tmp_path: Path) -> None:
     out = tmp_path / "w.safetensors"
     arguments = f"train perception --figures 4 --epochs 2 --size 64 --batch-size 4 --out {out}".split()
     threads = torch.get_num_threads()
-    epoch, done = Run.one_epoch, []
-
-    def interrupted(self: Run, *rest: Any) -> float:
-        if done:
-            raise KeyboardInterrupt
-        done.append(True)
-        return epoch(self, *rest)
-
-    monkeypatch.setattr(Run, "one_epoch", interrupted)
-    stopped = CliRunner().invoke(cli, arguments)
+    with interrupted_after_an_epoch():
+        stopped = CliRunner().invoke(cli, arguments)
     assert stopped.exit_code != 0 and "epoch 1/2" in stopped.output
     assert f"--out {out} --resume" in stopped.output and "--batch-size 4" in stopped.output
-    monkeypatch.setattr(Run, "one_epoch", epoch)
     finished = CliRunner().invoke(cli, [*arguments, "--resume"])
     torch.set_num_threads(threads)
     assert finished.exit_code == 0, finished.output

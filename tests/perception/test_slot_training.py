@@ -27,6 +27,7 @@ from nsfrc.training.run import no_bar
 from nsfrc.training.scenes import divide, scenes
 from nsfrc.training.slots import Options, Run, compared, train
 from nsfrc.training.slots_data import Examples, batches, collect
+from tests.perception.support import interrupted_after_an_epoch
 
 D = len(DIMENSIONS)
 
@@ -222,22 +223,14 @@ def test_options_that_make_no_sense(change: dict[str, Any], message: str, few: P
     assert not (tmp_path / "new").exists()
 
 
-def test_the_command_line(few: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_command_line(few: Path, tmp_path: Path) -> None:
     out = tmp_path / "w.safetensors"
     arguments = f"train perception --model slot_attention --data {few} --epochs 2 --size 16 --batch-size 4 --slots 3"
-    threads, epoch, done = torch.get_num_threads(), Run.one_epoch, []
-
-    def interrupted(self: Run, *rest: Any) -> float:
-        if done:
-            raise KeyboardInterrupt
-        done.append(True)
-        return epoch(self, *rest)
-
-    monkeypatch.setattr(Run, "one_epoch", interrupted)
-    stopped = CliRunner().invoke(cli, [*arguments.split(), "--out", str(out)])
+    threads = torch.get_num_threads()
+    with interrupted_after_an_epoch():
+        stopped = CliRunner().invoke(cli, [*arguments.split(), "--out", str(out)])
     assert stopped.exit_code != 0 and "epoch 1/2" in stopped.output
     assert f"--data {few}" in stopped.output and f"--out {out} --resume" in stopped.output
-    monkeypatch.setattr(Run, "one_epoch", epoch)
     finished = CliRunner().invoke(cli, [*arguments.split(), "--out", str(out), "--resume"])
     torch.set_num_threads(threads)
     assert finished.exit_code == 0, finished.output
