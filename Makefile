@@ -47,16 +47,16 @@ test: $(VENV)/installed $(VENV)/tried-blender
 	cat build/values.log; exit $$((rest | kernels))
 
 gpu-check: $(VENV)/installed-extras
-	$(BIN)/python -m benchmarks.gpu_check
+	$(BIN)/python -m nsfrc.benchmarks.gpu_check
 
 bench: $(VENV)/installed-extras
-	$(BIN)/python -m benchmarks.accuracy
-	$(BIN)/python -m benchmarks.end_to_end
-	$(BIN)/python -m benchmarks.reasoning
-	$(BIN)/python -m benchmarks.roofline
+	$(BIN)/python -m nsfrc.benchmarks.accuracy
+	$(BIN)/python -m nsfrc.benchmarks.end_to_end
+	$(BIN)/python -m nsfrc.benchmarks.reasoning
+	$(BIN)/python -m nsfrc.benchmarks.roofline
 
 fuzz: $(VENV)/installed
-	$(BIN)/python -m benchmarks.fuzz --count 100000
+	$(BIN)/python -m nsfrc.benchmarks.fuzz --count 100000
 
 lint: $(VENV)/installed-extras
 	$(BIN)/ruff check .

@@ -1,8 +1,8 @@
-"""Packages: the top-level folders grammars/, kernels/ and programs/ install as nsfrc.grammars etc."""
+"""Packages: the top-level folders benchmarks/, grammars/, kernels/ and programs/ install as nsfrc.benchmarks etc."""
 
 from setuptools import find_packages, setup
 
-mapped = {"nsfrc.grammars": "grammars", "nsfrc.kernels": "kernels", "nsfrc.programs": "programs"}
+mapped = {f"nsfrc.{name}": name for name in ("benchmarks", "grammars", "kernels", "programs")}
 
 setup(
     packages=[*find_packages(include=["nsfrc", "nsfrc.*"]), *mapped],

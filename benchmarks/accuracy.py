@@ -1,8 +1,8 @@
 """Accuracy of the six patterns on fresh figures, beside the figures of the paper.
 
-    python -m benchmarks.accuracy                         2,000 figures each, 500 of nine_circles
-    python -m benchmarks.accuracy --figures 100           fewer
-    python -m benchmarks.accuracy --published DIR         also on DIR/PATTERN/{true,false}, naming every miss
+    python -m nsfrc.benchmarks.accuracy                         2,000 figures each, 500 of nine_circles
+    python -m nsfrc.benchmarks.accuracy --figures 100           fewer
+    python -m nsfrc.benchmarks.accuracy --published DIR         also on DIR/PATTERN/{true,false}, naming every miss
 
 Writes results/accuracy.csv. Thresholds are those that `nsfrc infer` uses: chosen on other figures.
 """
@@ -17,8 +17,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from benchmarks.kandinsky import SURE, TEST_SEED, answers
-from benchmarks.measure import RESULTS, write_csv
+from nsfrc.benchmarks.kandinsky import SURE, TEST_SEED, answers
+from nsfrc.benchmarks.measure import RESULTS, write_csv
 from nsfrc.data.figures import COLORS, SHAPES, Shape
 from nsfrc.data.kandinsky import PATTERNS
 from nsfrc.data.rules import RULES, doubtful

@@ -1,8 +1,8 @@
 """Registers, spills, shared memory and size of every kernel of all eight programs, compiled without a GPU.
 
-    python -m benchmarks.aot            about twenty minutes on two cores
-    python -m benchmarks.aot --quick    hard weights only
-    python -m benchmarks.aot --all      also the tables for all inputs and outputs
+    python -m nsfrc.benchmarks.aot            about twenty minutes on two cores
+    python -m nsfrc.benchmarks.aot --quick    hard weights only
+    python -m nsfrc.benchmarks.aot --all      also the tables for all inputs and outputs
 
 Every kernel is compiled for sm_80 (A100) and sm_90 (H100), with hard weights and with soft ones (M = C), for
 neural inputs and target outputs. Always anew: nothing comes from a cache. Writes results/aot.csv and ends with 1 if
@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 
-from benchmarks.measure import RESULTS, write_csv
+from nsfrc.benchmarks.measure import RESULTS, write_csv
 from nsfrc.program import compile as compile_program
 
 os.environ.pop("TRITON_INTERPRET", None)  # before Triton is imported, here and in the workers

@@ -1,6 +1,6 @@
 """Chooses the threshold of every Kandinsky program on validation figures and writes it where `nsfrc infer` finds it.
 
-    python -m benchmarks.calibrate [--figures 1000]
+    python -m nsfrc.benchmarks.calibrate [--figures 1000]
 
 The figures are a stream of their own: neither trained nor tested on.
 """
@@ -13,8 +13,8 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.kandinsky import CALIBRATION_SEED, answers
 from nsfrc.artifact import write_whole
+from nsfrc.benchmarks.kandinsky import CALIBRATION_SEED, answers
 from nsfrc.data.kandinsky import PATTERNS
 from nsfrc.inference import calibration
 from nsfrc.pipelines import pipeline

@@ -10,8 +10,8 @@ import math
 from dataclasses import dataclass
 from functools import cache
 
-from benchmarks import phases
-from benchmarks.counts import Loops, Work
+from nsfrc.benchmarks import phases
+from nsfrc.benchmarks.counts import Loops, Work
 from nsfrc.engines.gpu import launch
 from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, Shape
 from nsfrc.engines.gpu.tables import Tables, layout, pack

@@ -1,7 +1,7 @@
 """CLEVR-Hans: accuracy of each perception that has weights, and the time from file to answer on one CPU thread.
 
-    python -m benchmarks.clevr --images ROOT                 ROOT/clevr-hans3, ROOT/clevr-hans7, or one of them itself
-    python -m benchmarks.clevr --images ROOT --weights FILE  slot attention with other weights than those imported
+    python -m nsfrc.benchmarks.clevr --images ROOT                 ROOT/clevr-hans3, ROOT/clevr-hans7, or one of them
+    python -m nsfrc.benchmarks.clevr --images ROOT --weights FILE  slot attention with other weights than those imported
 
 Writes results/clevr.csv, a row for each set and perception with its confusion matrix, and results/clevr_times.csv,
 where the dense reference reasons from the same V0 in the same run, so that reasoning is also a ratio.
@@ -16,8 +16,8 @@ from pathlib import Path
 
 import torch
 
-from benchmarks import end_to_end
-from benchmarks.measure import RESULTS, Timing, timed, write_csv
+from nsfrc.benchmarks import end_to_end
+from nsfrc.benchmarks.measure import RESULTS, Timing, timed, write_csv
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Listing, folder, match_labels
 from nsfrc.inference.images import read, to_tensor

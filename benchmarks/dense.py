@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from benchmarks.card import A100, Card
+from nsfrc.benchmarks.card import A100, Card
 from nsfrc.plan import Plan
 
 FLOAT, INDEX = 4, 8  # bytes: float32, and int64 as torch indexes with

@@ -1,7 +1,7 @@
 """From image files to answers on one CPU thread: images a second, and where the time goes.
 
-    python -m benchmarks.end_to_end            all six patterns, batches 1 … 50, about 3 minutes
-    python -m benchmarks.end_to_end --quick    batches 1 and 16
+    python -m nsfrc.benchmarks.end_to_end            all six patterns, batches 1 … 50, about 3 minutes
+    python -m nsfrc.benchmarks.end_to_end --quick    batches 1 and 16
 
 Writes results/end_to_end.csv, a row for each pattern and batch size, and results/end_to_end_by_batch.csv, mean and
 standard deviation over the patterns; results/end_to_end.png is drawn from them.
@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from benchmarks.measure import RESULTS, write_csv
+from nsfrc.benchmarks.measure import RESULTS, write_csv
 from nsfrc.data import folder
 from nsfrc.data.kandinsky import PATTERNS
 from nsfrc.inference.images import read, to_tensor

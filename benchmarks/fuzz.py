@@ -1,6 +1,6 @@
 """Random and mutated texts through the compiler.
 
-    python benchmarks/fuzz.py --count 100000 --seed 0
+    python -m nsfrc.benchmarks.fuzz --count 100000 --seed 0
 
 Whatever the text, the compiler answers with a plan or with diagnostics. Anything else is printed
 with the text that caused it, and the exit code is 1.

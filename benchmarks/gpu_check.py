@@ -1,6 +1,6 @@
 """`make gpu-check`: on a machine with CUDA, every value test on the card, then its times beside the model's.
 
-    python -m benchmarks.gpu_check [--quick]
+    python -m nsfrc.benchmarks.gpu_check [--quick]
 
 Without a card it says so and exits 0. Most of the time goes into compiling kernels, which Triton keeps. Times go
 to `benchmarks/results/gpu/roofline.csv`, a row for every program, batch and file of kernels, forward and with
@@ -16,7 +16,7 @@ import sys
 
 import torch
 
-from benchmarks.measure import RESULTS
+from nsfrc.benchmarks.measure import RESULTS
 
 TESTS = ("tests/kernels/values", "tests/kernels/test_launch.py", "tests/kernels/test_tables.py")
 OUT = RESULTS / "gpu"
@@ -39,7 +39,7 @@ def main(arguments: list[str] | None = None) -> int:
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}", flush=True)
     tests = on_card("pytest", *TESTS, *(["-k", "closeby or operator"] if options.quick else []))
     few = ["--program", "closeby", "--batches", "1", "100", "10000"] if options.quick else []
-    times = on_card("benchmarks.roofline", "--out", str(OUT), *few)
+    times = on_card("nsfrc.benchmarks.roofline", "--out", str(OUT), *few)
     print(f"values: {'as the reference' if tests == 0 else 'DIFFER, see above'}; times: {OUT / 'roofline.csv'}")
     return tests or times
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 
 import torch
 
-from benchmarks import dense
-from benchmarks.measure import Timing
+from nsfrc.benchmarks import dense
+from nsfrc.benchmarks.measure import Timing
 from nsfrc.engines import Engine, Run
 from nsfrc.engines.gpu.engine import GpuEngine
 from nsfrc.engines.gpu.launch import Shape

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from benchmarks.counts import Count, Loops, Work, masked
+from nsfrc.benchmarks.counts import Count, Loops, Work, masked
 
 # One row of a workspace: read, written, or both.
 READ, WRITE = Work(near_read=1), Work(near_write=1)

@@ -1,7 +1,7 @@
 """Reasoning and compile times of all eight programs, as ratios to the dense reference in the same run.
 
-    python -m benchmarks.reasoning            everything, about 10 minutes on two cores
-    python -m benchmarks.reasoning --quick    batches 1 and 50, one thread
+    python -m nsfrc.benchmarks.reasoning            everything, about 10 minutes on two cores
+    python -m nsfrc.benchmarks.reasoning --quick    batches 1 and 50, one thread
 
 Writes results/reasoning.csv, results/compile.csv and results/reasoning.png. The dense reference is
 run where its gathered values fit in 1 GB; beyond that its columns are empty and `dense_gb` says why.
@@ -18,7 +18,7 @@ import torch
 from numba import njit
 
 import nsfrc
-from benchmarks.measure import RESULTS, Timing, in_child, timed, write_csv
+from nsfrc.benchmarks.measure import RESULTS, Timing, in_child, timed, write_csv
 from nsfrc.engines.cpu.maths import KERNEL, exp2, log2
 from nsfrc.program import Program
 
@@ -159,7 +159,7 @@ result.update(seconds=time.perf_counter() - start, rows_live=done.ground.rows, r
 MEMORY = """
 import torch
 from nsfrc.program import open_program
-from benchmarks.reasoning import valuations
+from nsfrc.benchmarks.reasoning import valuations
 program = open_program("clevr_hans7")
 V0 = valuations(program, 1000)
 program.reasoner()(V0)

@@ -1,8 +1,8 @@
 """The Triton kernels on an A100: a model from the plan and published figures, or times where there is a card.
 
-    python -m benchmarks.roofline                       every shipped program
-    python -m benchmarks.roofline --program twopairs    one, printed only
-    python -m benchmarks.roofline --json                for machines
+    python -m nsfrc.benchmarks.roofline                       every shipped program
+    python -m nsfrc.benchmarks.roofline --program twopairs    one, printed only
+    python -m nsfrc.benchmarks.roofline --json                for machines
 
 Without a GPU all rows are of kind "model": counted operations and bytes, the bounds they give, and predicted times;
 none is a measurement. With one, rows of kind "measured" stand beside the model's. Writes
@@ -22,11 +22,11 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from benchmarks import dense
-from benchmarks.card import A100, SHAPES, Card, Cost, Task, cost, full_from, predicted, seconds_waiting, tables_of
-from benchmarks.measure import RESULTS, Timing, write_csv
-from benchmarks.reasoning import PROGRAMS, valuations
-from benchmarks.roofline_report import describe, measured_line, plot
+from nsfrc.benchmarks import dense
+from nsfrc.benchmarks.card import A100, SHAPES, Card, Cost, Task, cost, full_from, predicted, seconds_waiting, tables_of
+from nsfrc.benchmarks.measure import RESULTS, Timing, write_csv
+from nsfrc.benchmarks.reasoning import PROGRAMS, valuations
+from nsfrc.benchmarks.roofline_report import describe, measured_line, plot
 from nsfrc.engines.gpu import launch
 from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, Shape
 from nsfrc.errors import NsfrcError
@@ -34,7 +34,7 @@ from nsfrc.plan import Plan
 from nsfrc.program import Program, open_program
 
 if TYPE_CHECKING:
-    from benchmarks.on_card import Timer
+    from nsfrc.benchmarks.on_card import Timer
 
 BATCHES = (1, 10, 100, 1000, 10_000, 100_000)
 INPUTS, DIRECTIONS = ("neural", "all"), ("forward", "training")
@@ -174,7 +174,7 @@ def measure(
     """Both files of kernels in turn, and the dense reference where it fits. memory: bytes of the device."""
     if find_spec("triton") is None:
         raise NsfrcError('measuring needs the package triton: pip install "nsfrc[gpu]", or use --model')
-    from benchmarks import on_card
+    from nsfrc.benchmarks import on_card
 
     timer = timer or on_card.by_events
     small = dense.peak(program.plan, program.steps, 1, False) <= on_card.DENSE_SHARE * memory

@@ -10,7 +10,7 @@ from nsfrc.artifact import write_whole
 from nsfrc.plan import Plan
 
 if TYPE_CHECKING:
-    from benchmarks.roofline import Row
+    from nsfrc.benchmarks.roofline import Row
 
 NAMES = {"mul": "multiplications", "add": "additions", "exp": "exponentials", "log": "logarithms", "div": "divisions"}
 FUSED, DENSE = "#2a4bd7", "#b03030"

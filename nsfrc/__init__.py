@@ -8,7 +8,7 @@ from typing import Any
 
 __version__ = "0.1.0"
 
-# In a checkout `nsfrc.kernels`, `nsfrc.grammars` and `nsfrc.programs` are folders beside this one.
+# In a checkout `nsfrc.benchmarks`, `.grammars`, `.kernels` and `.programs` are folders beside this one.
 _root = Path(__file__).resolve().parent.parent
 if (_root / "setup.py").exists() and (_root / "grammars").is_dir():
     __path__.append(str(_root))

@@ -20,8 +20,8 @@ from triton.language.semantic import TritonSemantic
 from triton.runtime import interpreter
 
 import nsfrc
-from benchmarks import on_card, roofline
-from benchmarks.measure import Timing
+from nsfrc.benchmarks import on_card, roofline
+from nsfrc.benchmarks.measure import Timing
 from nsfrc.engines import Run
 from nsfrc.kernels.launch import Job
 from tests.test_roofline import SHAPES, STEPS

@@ -16,8 +16,8 @@ import pytest
 import torch
 
 import nsfrc
-from benchmarks import card, dense, roofline
-from benchmarks.card import Task
+from nsfrc.benchmarks import card, dense, roofline
+from nsfrc.benchmarks.card import Task
 from nsfrc.engines.gpu import launch
 from nsfrc.program import Program
 

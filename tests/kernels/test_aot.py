@@ -1,7 +1,7 @@
 """Ahead of time, without a GPU: every kernel of every shipped program compiles for both cards and spills nothing.
 
 Compiling everything for hard and soft weights, and for either kind of tables, takes eight times as long as this may:
-that is `python -m benchmarks.aot`. Here every kernel (with and without gradients, each band) is compiled for every
+that is `python -m nsfrc.benchmarks.aot`. Here every kernel (with and without gradients, each band) is compiled for each
 program for sm_80, and for sm_90 those of a whole program, which need most registers. The pieces that a maximum over the
 batch cuts kernels into, and all others for sm_90, are compiled for one program or two. What one card has with hard
 weights or for targets only, the other has with soft weights or for all atoms; which is which changes from program to

@@ -94,7 +94,7 @@ def test_auto_takes_the_gpu_engine_for_cuda_tensors(monkeypatch):
 
 @NO_CARD
 def test_the_check_on_a_card_says_that_there_is_none(capsys):
-    from benchmarks import gpu_check
+    from nsfrc.benchmarks import gpu_check
 
     assert gpu_check.main([]) == 0
     assert "no CUDA device" in capsys.readouterr().out
