@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import torch
@@ -48,25 +48,12 @@ class Row:
 
 
 @dataclass(frozen=True)
-class TimesRow:
-    """One set, perception and batch size, one thread: seconds a batch, as in end_to_end.csv.
+class TimesRow(end_to_end.Row):
+    """As in end_to_end.csv; and seconds of the dense reference for one image, and what that is of `reasoning`.
 
-    dense: seconds of the dense reference for one image, and what that is of `reasoning`; at batch 1 only.
+    The latter at batch 1 only.
     """
 
-    program: str
-    perception: str
-    batch: int
-    runs: int
-    decode: float
-    perceiving: float
-    facts: float
-    reasoning: float
-    total: float
-    total_p20: float
-    total_p80: float
-    images_per_second: float
-    facts_and_reasoning_share: float
     dense_median: float | None
     dense_p20: float | None
     dense_p80: float | None
@@ -118,12 +105,10 @@ def accuracy(name: str, pipe: Pipeline, listing: Listing) -> Row:
 
 
 def times(pipe: Pipeline, paths: Sequence[Path], batch: int, dense: Timing | None) -> TimesRow:
-    found = end_to_end.measure(pipe.program.name, pipe, paths, batch, budget=3)
+    found = end_to_end.measured(pipe, paths, batch, budget=3)
     return TimesRow(
-        found.pattern, pipe.perception.identity, batch, found.runs, found.decode, found.perception, found.facts,
-        found.reasoning, found.total, found.total_p20, found.total_p80, found.images_per_second,
-        found.facts_and_reasoning_share, dense and dense.median, dense and dense.p20, dense and dense.p80,
-        dense and dense.median / found.reasoning,
+        **asdict(found), dense_median=dense and dense.median, dense_p20=dense and dense.p20,
+        dense_p80=dense and dense.p80, dense_over_reasoning=dense and dense.median / found.reasoning,
     )
 
 
@@ -137,12 +122,9 @@ def densely(pipe: Pipeline, path: Path) -> Timing:
 
 
 def show(row: TimesRow) -> None:
-    parts = {"decode": row.decode, "perception": row.perceiving, "facts": row.facts, "reasoning": row.reasoning}
-    each = ", ".join(f"{name} {1e3 * seconds / row.batch:.3f}" for name, seconds in parts.items())
     dense = "" if row.dense_median is None else \
         f"; dense reasoning {1e3 * row.dense_median:,.1f} ms, {row.dense_over_reasoning:,.0f}×"
-    print(f"batch {row.batch}: {row.images_per_second:.1f} images/s; ms an image: {each}; facts and reasoning "
-          f"{row.facts_and_reasoning_share:.1%}{dense}", flush=True)
+    print(f"{row}; facts and reasoning {row.facts_and_reasoning_share:.1%}{dense}", flush=True)
 
 
 def main() -> None:

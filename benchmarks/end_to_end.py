@@ -1,52 +1,49 @@
 """From image files to answers on one CPU thread: images a second, and where the time goes.
 
-    python -m nsfrc.benchmarks.end_to_end            all six patterns, batches 1 … 50, about 3 minutes
-    python -m nsfrc.benchmarks.end_to_end --quick    batches 1 and 16
-
-Writes results/end_to_end.csv, a row for each pattern and batch size, and results/end_to_end_by_batch.csv, mean and
-standard deviation over the patterns; results/end_to_end.png is drawn from them.
+The baseline is the perception model alone, from the same runs: the ratio says which share of the time is its own.
 """
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import statistics
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import torch
 
-from nsfrc.benchmarks.measure import RESULTS, write_csv
+from nsfrc.benchmarks.measure import Compared, compared, timing
+from nsfrc.benchmarks.parts import Part, Results, Table, markdown
 from nsfrc.data import folder
 from nsfrc.data.kandinsky import PATTERNS
 from nsfrc.inference.images import read, to_tensor
 from nsfrc.pipelines import Pipeline, pipeline
 
-BATCHES = (1, 5, 10, 16, 20, 25, 30, 35, 40, 45, 50)
+BATCHES, QUICK_BATCHES = (1, 5, 10, 16, 20, 25, 30, 35, 40, 45, 50), (1, 16)
 STAGES = ("decode", "perception", "facts", "reasoning")
 SEED = 4_000_000
 
 
 @dataclass(frozen=True)
-class Row:
-    """One pattern and batch size, one thread: seconds a batch, of each stage and together."""
+class Row(Compared):
+    """One program, model and batch size, one thread: seconds a batch, together and of each stage (medians)."""
 
-    pattern: str
+    program: str
+    model: str
     batch: int
-    runs: int
     decode: float
     perception: float
     facts: float
     reasoning: float
-    total: float
-    total_p20: float
-    total_p80: float
     images_per_second: float
     facts_and_reasoning_share: float
+
+    def __str__(self) -> str:
+        parts = "  ".join(f"{stage} {1e3 * getattr(self, stage) / self.batch:.3f}" for stage in STAGES)
+        return f"{self.program:<13} batch {self.batch:<4} {self.images_per_second:6.1f} images/s  ms an image: {parts}"
 
 
 @dataclass(frozen=True)
@@ -63,15 +60,15 @@ class BatchRow:
     reasoning: float
 
 
-def by_batch(rows: Sequence[Row]) -> list[BatchRow]:
-    """The rows of every batch size, as one."""
-    found = []
+def by_batch(results: Results) -> Results:
+    """The patterns of every batch size, as one row."""
+    rows, found = results["end_to_end"], []
     for batch in sorted({row.batch for row in rows}):
         same = [row for row in rows if row.batch == batch]
-        totals = [row.total for row in same]
+        totals = [row.median for row in same]
         parts = [statistics.mean(getattr(row, stage) for row in same) for stage in STAGES]
         found.append(BatchRow(batch, len(same), statistics.mean(totals), statistics.pstdev(totals), *parts))
-    return found
+    return {"end_to_end_by_batch": found}
 
 
 def stages(pipe: Pipeline, paths: Sequence[Path]) -> list[float]:
@@ -89,34 +86,57 @@ def stages(pipe: Pipeline, paths: Sequence[Path]) -> list[float]:
     return [later - earlier for earlier, later in itertools.pairwise(marks)]
 
 
-def measure(pattern: str, pipe: Pipeline, paths: Sequence[Path], batch: int, budget: float) -> Row:
+def measured(pipe: Pipeline, paths: Sequence[Path], batch: int, budget: float) -> Row:
+    """Batches of files, one after another, for some seconds."""
     stages(pipe, paths[:batch])
     runs: list[list[float]] = []
     start = time.perf_counter()
-    while len(runs) < 5 or (time.perf_counter() - start < budget and len(runs) < 200):
+    while len(runs) < 3 or (time.perf_counter() - start < budget and len(runs) < 200):
         first = len(runs) * batch % (len(paths) - batch + 1)
         runs.append(stages(pipe, paths[first : first + batch]))
-    totals = sorted(map(sum, runs))
-    total = statistics.median(totals)
-    parts = [statistics.median(run[i] for run in runs) for i in range(len(STAGES))]
-    return Row(
-        pattern, batch, len(runs), *parts, total, totals[len(totals) // 5], totals[len(totals) * 4 // 5],
-        batch / total, (parts[2] + parts[3]) / sum(parts),
-    )
+    total = timing(map(sum, runs))
+    by_stage = [timing(run[i] for run in runs) for i in range(len(STAGES))]
+    parts = [one.median for one in by_stage]
+    return Row(**compared(total, "perception alone", by_stage[1]), program=pipe.program.name,
+               model=pipe.perception.identity, batch=batch, decode=parts[0], perception=parts[1], facts=parts[2],
+               reasoning=parts[3], images_per_second=batch / total.median,
+               facts_and_reasoning_share=(parts[2] + parts[3]) / sum(parts))
 
 
-def draw(rows: Sequence[BatchRow], path: Path) -> None:
+def measure(quick: bool) -> Iterator[Row]:
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        with tempfile.TemporaryDirectory() as scratch:
+            for pattern in ("twopairs", "nine_circles") if quick else PATTERNS:
+                paths = list(folder.write(pattern, Path(scratch) / pattern, 32 if quick else 100, SEED))
+                pipe = pipeline(pattern)
+                for batch in QUICK_BATCHES if quick else BATCHES:
+                    yield measured(pipe, paths, batch, 0.5 if quick else 1.5)
+    finally:
+        torch.set_num_threads(before)
+
+
+def tell(results: Results) -> str:
+    lines = [
+        [str(row.batch), f"{row.batch / row.mean:.0f}", *(f"{1e3 * getattr(row, s) / row.batch:.3g}" for s in STAGES)]
+        for row in results["end_to_end_by_batch"] if row.batch in (1, 5, 10, 16, 50)
+    ]
+    table = markdown(["batch", "images a second", *(f"{stage}, ms an image" for stage in STAGES)], lines)
+    return f"{table}\n\nFrom image file to answer on one thread, mean over the patterns. In the CSV the baseline is " \
+        "the detector alone, so the ratio is its share of the time."
+
+
+def draw(results: Results, folder: Path) -> list[Path]:
     """Mean and standard deviation over the patterns by batch size, and the shares of the stages."""
-    import matplotlib
-
-    matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
+    rows, path = results["end_to_end_by_batch"], folder / "end_to_end.png"
     batches = [row.batch for row in rows]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     left.errorbar(batches, [1e3 * r.mean for r in rows], [1e3 * r.deviation for r in rows], marker="o", capsize=3)
     left.set(xlabel="images in a batch", ylabel="milliseconds a batch",
-             title="Files to answers, six patterns, one thread")
+             title=f"Files to answers, {rows[0].patterns} patterns, one thread")
     left.set_ylim(bottom=0)
     left.grid(alpha=0.3)
     bottom = [0.0] * len(batches)
@@ -130,35 +150,11 @@ def draw(rows: Sequence[BatchRow], path: Path) -> None:
     right.legend()
     figure.savefig(path, dpi=130)
     plt.close(figure)
+    return [path]
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="batches 1 and 16 only")
-    parser.add_argument("--weights", type=Path, help="another detector than the one that ships")
-    parser.add_argument("--out", type=Path, default=RESULTS / "end_to_end.csv")
-    options = parser.parse_args()
-    torch.set_num_threads(1)
-    batches = (1, 16) if options.quick else BATCHES
-    rows = []
-    print(f"{'pattern':<14}{'batch':>6}{'images/s':>10}   ms an image: " + "".join(f"{s:>12}" for s in STAGES)
-          + "   facts + reasoning")
-    with tempfile.TemporaryDirectory() as scratch:
-        for pattern in PATTERNS:
-            paths = list(folder.write(pattern, Path(scratch) / pattern, 100, SEED))
-            pipe = pipeline(pattern, weights=options.weights)
-            for batch in batches:
-                row = measure(pattern, pipe, paths, batch, 0.4 if options.quick else 1.5)
-                rows.append(row)
-                print(f"{pattern:<14}{batch:>6}{row.images_per_second:>10.1f}                "
-                      + "".join(f"{1e3 * getattr(row, s) / batch:>12.3f}" for s in STAGES)
-                      + f"{row.facts_and_reasoning_share:>19.1%}", flush=True)
-    together, plot = options.out.with_stem(f"{options.out.stem}_by_batch"), options.out.with_suffix(".png")
-    write_csv(options.out, rows)
-    write_csv(together, by_batch(rows))
-    draw(by_batch(rows), plot)
-    print(f"written to {options.out}, {together} and {plot}")
-
-
-if __name__ == "__main__":
-    main()
+PART = Part(
+    "end_to_end", "image files to answers, images a second",
+    (Table("end_to_end", Row, ("program", "batch")), Table("end_to_end_by_batch", BatchRow, ("batch",), judged=())),
+    measure, tell, draw, by_batch,
+)

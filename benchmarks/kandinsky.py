@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -18,9 +19,13 @@ from nsfrc.perception.attributes import KANDINSKY
 from nsfrc.pipelines import Pipeline
 from nsfrc.training.detector_score import classes_of, match
 
-# Streams of figures that share none with each other, nor with those the detector was trained on (0, 1,000,000).
+# Streams of figures that share none with each other, nor with those the detector was trained on (0, 1,000,000), times
+# are taken on (4,000,000) or tests draw (5,000,000).
 CALIBRATION_SEED = 2_000_000
 TEST_SEED = 3_000_000
+BASELINE_SEED = 6_000_000  # what the baselines train on
+CONFUSION_SEED = 7_000_000  # pattern-free, for `nsfrc figures`
+BASELINE_CHOICE_SEED = 8_000_000  # what settings of the baselines are chosen on
 BATCH = 50
 SURE = 0.5  # objectness from which on an object counts as found
 
@@ -38,7 +43,7 @@ def answers(pipe: Pipeline, pattern: str, seed: int, count: int) -> Answers:
     """Draw figures 0 … count − 1 of a pattern and run them through a pipeline."""
     labels, scores, right = [], [], []
     made = _batches(pattern, seed, count)
-    with click.progressbar(made, length=-(-count // BATCH), label=f"{pattern:<14}") as batches:
+    with click.progressbar(made, length=-(-count // BATCH), label=f"{pattern:<14}", file=sys.stderr) as batches:
         for batch in batches:
             pixels = [prepare(Image.fromarray(render(one.figure)), pipe.perception.size) for one in batch]
             found = pipe.predict(to_tensor(pixels))

@@ -12,10 +12,7 @@ import itertools
 import random
 import time
 
-import torch
-
 import nsfrc
-from nsfrc.program import Program
 
 COLORS, SHAPES = ("red", "yellow", "blue"), ("square", "circle", "triangle")
 
@@ -69,18 +66,11 @@ def described(objects: list[tuple[str, str]]) -> dict[str, float]:
     return facts
 
 
-def valuation(program: Program, facts: dict[str, float]) -> torch.Tensor:
-    V0 = torch.from_numpy(program.initial_valuation())
-    for atom, value in facts.items():
-        V0[program.index(atom)] = value
-    return V0
-
-
 def show_patterns() -> None:
     print(f"{'program':<14}{'rows dense':>14}{'rows':>7}   kp(img) where it holds / nearly holds")
     for pattern in PATTERNS:
         program = nsfrc.compile(pattern.__name__)
-        V0 = torch.stack([valuation(program, pattern(holds)) for holds in (True, False)])
+        V0 = program.valuation(pattern(True), pattern(False))
         yes, no = program.predict(program.reasoner()(V0))["kp(img)"].tolist()
         ground = program.ground
         verdict = "" if yes > 0.5 > no else "   WRONG"
@@ -95,15 +85,14 @@ def show_classes() -> None:
     facts |= {"size(obj1,large)": 0.95, "shape(obj1,cube)": 0.96, "size(obj2,large)": 0.97}
     facts |= {"shape(obj2,cylinder)": 0.94, "size(obj3,small)": 0.95, "shape(obj3,sphere)": 0.9}
     facts |= {"color(obj3,red)": 0.9, "color(obj4,cyan)": 0.8}
-    values = program.predict(program.reasoner(outputs="targets")(valuation(program, facts)[None]))
+    values = program.predict(program.reasoner(outputs="targets")(program.valuation(facts)))
     print("\nclevr_hans7    " + "  ".join(f"{name} {value.item():.3f}" for name, value in values.items()))
 
 
 def show_speed_and_gradient() -> None:
     program = nsfrc.compile("threepairs")
     random.seed(0)
-    batch = [valuation(program, threepairs(random.random() < 0.5)) for _ in range(1000)]
-    V0 = torch.stack(batch).requires_grad_()
+    V0 = program.valuation(*(threepairs(random.random() < 0.5) for _ in range(1000))).requires_grad_()
     reasoner = program.reasoner(inputs="neural")
     reasoner(V0).sum().backward()  # compiles the kernels, or loads them
     start = time.perf_counter()

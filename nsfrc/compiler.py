@@ -35,6 +35,22 @@ class Stage:
 
 
 @dataclass(frozen=True)
+class Checked:
+    """A program that was read, checked and grounded: all that can be wrong with it has been said.
+
+    spelt_out: every pair and padding row, as the passes take it in; ground: its live rows.
+    """
+
+    source: Path
+    syntax: tuple[Sentence, ...]
+    program: ir.Program
+    spelt_out: GroundProgram
+    ground: GroundProgram
+    depth: int
+    warnings: tuple[Diagnostic, ...]
+
+
+@dataclass(frozen=True)
 class Compilation:
     """Everything a compilation made, stage by stage; `--emit` prints any of it."""
 
@@ -80,21 +96,37 @@ def compile_sentences(
 ) -> Compilation:
     """Compile what has been read; `found` holds what was wrong so far."""
     clock = clock or Clock()
+    checked = check_sentences(sentences, source, found, slots=slots, max_rows=max_rows, clock=clock)
+    program, depth = checked.program, checked.depth
+    with clock("passes"):
+        stages, final = optimise(checked.spelt_out, skip)
+    with clock("lower"):
+        plan = lower(final)
+    return Compilation(
+        source=source, syntax=sentences, program=program, ground=checked.ground, plan=plan, stages=stages,
+        rows_by_clause=rows_by_clause(final), depth=depth,
+        steps=program.settings.steps or max(DEFAULT_STEPS, depth), warnings=checked.warnings, seconds=clock.seconds,
+    )
+
+
+def check_sentences(
+    sentences: tuple[Sentence, ...],
+    source: Path,
+    found: Diagnostics,
+    *,
+    slots: Mapping[str, int] | None = None,
+    max_rows: int = MAX_ROWS,
+    clock: Clock | None = None,
+) -> Checked:
+    """The stages that can refuse a program, without the passes. Raises CompileError with all that is in `found`."""
+    clock = clock or Clock()
     with clock("check"):
         program = check(sentences, source.stem, found, slots)
     with clock("ground"):
         spelt_out = ground(program, found, max_rows)
         grounded = live(spelt_out)
         depth = check_reach(program, grounded, found)
-    with clock("passes"):
-        stages, final = optimise(spelt_out, skip)
-    with clock("lower"):
-        plan = lower(final)
-    return Compilation(
-        source=source, syntax=sentences, program=program, ground=grounded, plan=plan, stages=stages,
-        rows_by_clause=rows_by_clause(final), depth=depth,
-        steps=program.settings.steps or max(DEFAULT_STEPS, depth), warnings=found.warnings(), seconds=clock.seconds,
-    )
+    return Checked(source, sentences, program, spelt_out, grounded, depth, found.warnings())
 
 
 def optimise(program: GroundProgram, skip: Collection[str] = ()) -> tuple[tuple[Stage, ...], GroundProgram]:

@@ -125,4 +125,3 @@ def _reasoner(program: Program, steps: int | None, gamma: float | None, outputs:
         if outputs == "all":
             warnings.simplefilter("ignore")  # said when the pipeline was built
         return program.reasoner(steps=steps, gamma=gamma, outputs=outputs, inputs="neural")
-

@@ -95,6 +95,16 @@ class Program:
         """Starting values [G]: 1 for true and the facts, 0 elsewhere; neural atoms are for the user to fill."""
         return self.ground.initial.copy()
 
+    def valuation(self, *worlds: Mapping[str, float]) -> torch.Tensor:
+        """Facts as V0 [B, G], a row a world, for the reasoner.
+
+        A world is a dict such as {"color(obj1,red)": 0.9} from neural atoms to values in [0, 1]; those it does not
+        name are 0. All other atoms start as the program has them.
+        """
+        from nsfrc.reasoner import valuation
+
+        return valuation(self, worlds)
+
     def unmerged_plan(self) -> Plan:
         """A plan in which every ground atom has a slot of its own; exact for any V0 and its gradient."""
         return self._unmerged

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping, Sequence
+from numbers import Real
 from typing import TYPE_CHECKING
 
+import numpy as np
 import torch
 
 from nsfrc.engines import Run, engine
@@ -84,3 +87,30 @@ def _check(run: Run) -> None:
         raise NsfrcError(f"steps must be 0 or more, not {run.steps}")
     if not 0 < run.gamma < math.inf:
         raise NsfrcError(f"gamma must be a number above 0, not {run.gamma}")
+
+
+def valuation(program: Program, worlds: Sequence[Mapping[str, float]]) -> torch.Tensor:
+    """The facts of worlds as V0 [B, G]; see `Program.valuation`."""
+    rows = np.tile(program.ground.initial, (len(worlds), 1))
+    for number, (row, facts) in enumerate(zip(rows, worlds, strict=True), 1):
+        try:
+            _fill(row, program, facts)
+        except NsfrcError as error:
+            raise NsfrcError(f"world {number}: {error}" if len(worlds) > 1 else str(error)) from None
+    return torch.from_numpy(rows)
+
+
+def _fill(row: np.ndarray, program: Program, facts: Mapping[str, float]) -> None:
+    """Put facts into a valuation [G]."""
+    if not isinstance(facts, Mapping):
+        raise NsfrcError(
+            f'the facts of a world are a dict from atoms to values, as {{"in(obj1,img)": 0.9}}, not a '
+            f"{type(facts).__name__}; give several worlds as valuation(*worlds)"
+        )
+    for atom, value in facts.items():
+        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
+            raise NsfrcError(f"the value of {atom} is {value!r}; it must be a number from 0 to 1")
+        index = program.index(str(atom))
+        if not program.ground.neural[index]:
+            raise NsfrcError(f"{atom} is not a neural atom; the program itself decides its value")
+        row[index] = value

@@ -5,14 +5,15 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsfrc.compiler import Compilation
+from nsfrc.compiler import Compilation, Stage
+from nsfrc.grounded import GroundProgram
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from nsfrc.engines.gpu.aot import Compiled
 
-_PASS_NOTES = {
+PASS_NOTES = {
     "dense": "the paper's index tensor",
     "ground": "equal padding rows written once",
     "live": "only rows that can hold",
@@ -26,9 +27,6 @@ _PASS_NOTES = {
 def as_data(done: Compilation, artifact: Path | None, kernels: Sequence[Compiled] = ()) -> dict[str, Any]:
     """The report as plain data, for --json. artifact: the file or folder written; kernels: those compiled."""
     ground, plan = done.ground, done.plan
-    dense_rows = ground.C * ground.G * ground.S
-    stages = [{"pass": "dense", "atoms": ground.G, "rows": dense_rows, "products": dense_rows * (ground.L - 1)}]
-    stages += [{"pass": s.name, "atoms": s.atoms, "rows": s.rows, "products": s.products} for s in done.stages]
     return {
         "program": done.program.name,
         "source": str(done.source),
@@ -36,13 +34,8 @@ def as_data(done: Compilation, artifact: Path | None, kernels: Sequence[Compiled
         "targets": [str(t) for t in done.program.targets],
         "steps": done.steps,
         "depth": done.depth,
-        "index_tensor": {
-            "entries": dense_rows * ground.L,
-            "bytes": dense_rows * ground.L * 8,
-            "live_rows": ground.rows,
-            "live_share": ground.rows / dense_rows,
-        },
-        "passes": stages,
+        "index_tensor": index_tensor(ground),
+        "passes": pass_table(ground, done.stages),
         "clauses": [
             {"clause": text, "rows": rows} for text, rows in zip(ground.clauses, done.rows_by_clause, strict=True)
         ],
@@ -54,22 +47,40 @@ def as_data(done: Compilation, artifact: Path | None, kernels: Sequence[Compiled
     }
 
 
+def index_tensor(ground: GroundProgram) -> dict[str, Any]:
+    """How large the paper's dense index tensor is, and how much of it can ever hold."""
+    dense_rows = ground.C * ground.G * ground.S
+    return {
+        "entries": dense_rows * ground.L,
+        "bytes": dense_rows * ground.L * 8,
+        "live_rows": ground.rows,
+        "live_share": ground.rows / dense_rows,
+    }
+
+
+def pass_table(ground: GroundProgram, stages: Sequence[Stage]) -> list[dict[str, Any]]:
+    """Atoms, rows and products of the dense form and after each stage."""
+    rows = ground.C * ground.G * ground.S
+    table = [{"pass": "dense", "atoms": ground.G, "rows": rows, "products": rows * (ground.L - 1)}]
+    return table + [{"pass": s.name, "atoms": s.atoms, "rows": s.rows, "products": s.products} for s in stages]
+
+
 def as_text(data: dict[str, Any]) -> str:
     """The report for people."""
     shape = " × ".join(str(data[k]) for k in "CGSL")
     index = data["index_tensor"]
     lines = [
-        f"{data['program']}: {_count(data['C'], 'clause')} (C), {_count(data['G'], 'ground atom')} (G), "
-        f"up to {_count(data['S'], 'substitution')} (S), bodies up to {_count(data['L'], 'atom')} (L)",
-        f"targets: {', '.join(data['targets']) or 'none'}; {_count(data['steps'], 'step')}",
+        f"{data['program']}: {count(data['C'], 'clause')} (C), {count(data['G'], 'ground atom')} (G), "
+        f"up to {count(data['S'], 'substitution')} (S), bodies up to {count(data['L'], 'atom')} (L)",
+        f"targets: {', '.join(data['targets']) or 'none'}; {count(data['steps'], 'step')}",
         "",
-        f"dense index tensor {shape}: {index['entries']:,} entries, {_size(index['bytes'])} as int64; "
-        f"{index['live_rows']:,} rows of it are live ({_percent(index['live_share'])})",
+        f"dense index tensor {shape}: {index['entries']:,} entries, {size(index['bytes'])} as int64; "
+        f"{index['live_rows']:,} rows of it are live ({percent(index['live_share'])})",
         "",
         *_table(data["passes"]),
         "",
         *_costliest(data["clauses"]),
-        f"plan: {_size(data['plan_bytes'])}, compiled in {sum(data['seconds'].values()):.2f} s",
+        f"plan: {size(data['plan_bytes'])}, compiled in {sum(data['seconds'].values()):.2f} s",
     ]
     if data["kernels"]:
         lines += ["", *_kernel_table(data["kernels"]), ""]
@@ -81,7 +92,7 @@ def as_text(data: dict[str, Any]) -> str:
 def _table(stages: list[dict[str, Any]]) -> list[str]:
     lines = [f"  {'pass':<9} {'atoms':>7} {'rows':>12} {'products':>13}"]
     for stage in stages:
-        note = _PASS_NOTES.get(stage["pass"], "")
+        note = PASS_NOTES.get(stage["pass"], "")
         lines.append(
             f"  {stage['pass']:<9} {stage['atoms']:>7,} {stage['rows']:>12,} {stage['products']:>13,}   {note}"
         )
@@ -102,7 +113,7 @@ def _kernel_table(kernels: list[dict[str, Any]]) -> list[str]:
         f"  {'kernel':<17} {'variant':<16} {'registers':>9} {'spills':>7} {'shared':>9} {'PTX':>9} {'cubin':>9}",
     ]
     for one in kernels:
-        spilt, shared, ptx, cubin = (_size(one[f"{name}_bytes"]) for name in ("spill", "shared", "ptx", "cubin"))
+        spilt, shared, ptx, cubin = (size(one[f"{name}_bytes"]) for name in ("spill", "shared", "ptx", "cubin"))
         lines.append(
             f"  {one['kernel']:<17} {one['variant']:<16} {one['registers']:>9} "
             f"{spilt if one['spill_bytes'] else 'none':>7} {shared:>9} {ptx:>9} {cubin:>9}"
@@ -116,21 +127,24 @@ def _costliest(clauses: list[dict[str, Any]]) -> list[str]:
         return []
     most = max(clauses, key=lambda c: c["rows"])
     text = most["clause"] if len(most["clause"]) <= 90 else most["clause"][:87] + "..."
-    return [f"costliest clause: {most['rows']:,} of {total:,} rows ({_percent(most['rows'] / total)})", f"  {text}"]
+    return [f"costliest clause: {most['rows']:,} of {total:,} rows ({percent(most['rows'] / total)})", f"  {text}"]
 
 
-def _count(number: int, noun: str) -> str:
+def count(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def _percent(share: float) -> str:
+def percent(share: float) -> str:
+    """A share of 1 in per cent; small ones keep two digits."""
     return f"{100 * share:.1f} %" if share >= 0.001 else f"{100 * share:.2g} %"
 
 
-def _size(count: int) -> str:
-    size = float(count)
+def size(nbytes: int) -> str:
+    """Bytes as people say them: `981 bytes`, `448.5 kB`."""
+    number = float(nbytes)
     for unit in ("bytes", "kB", "MB", "GB"):
-        if size < 1000 or unit == "GB":
-            return f"{size:.0f} {unit}" if unit == "bytes" else f"{size:.1f} {unit}"
-        size /= 1000
+        if number < 1000 or unit == "GB":
+            return f"{number:.0f} {unit}" if unit == "bytes" else f"{number:.1f} {unit}"
+        number /= 1000
     raise AssertionError

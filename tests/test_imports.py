@@ -27,6 +27,7 @@ LAYERS = (
     {"verify"},
     {"compiler", "program", "artifact", "importer", "kernels"},
     {"report", "emit", "engines"},
+    {"words"},
     {"reasoner", "perception", "valuation"},
     {"pipelines", "explain"},
     {"inference"},
@@ -124,14 +125,15 @@ def test_no_cycles_when_modules_load() -> None:
 
 def test_heavy_libraries_come_with_the_engines() -> None:
     early = [i for i in IMPORTS if i.imported in HEAVY and not i.typing_only
-             and (RANK[i.importer] < RANK["engines"] or i.importer in ("report", "emit"))]
+             and (RANK[i.importer] < RANK["engines"] or i.importer in ("report", "emit", "words"))]
     assert early == []
     at_start = [i for i in IMPORTS if i.imported in HEAVY and i.importer == "cli" and not i.lazy]
     assert at_start == []
 
 
 @pytest.mark.parametrize("arguments", [["--help"], ["--version"], ["programs"], ["compile", "--help"],
-                                       ["compile", "twopairs"], ["compile", "twopairs", "--emit", "plan"]])
+                                       ["compile", "twopairs"], ["compile", "twopairs", "--emit", "plan"],
+                                       ["check", "twopairs"], ["explain", "twopairs"]])
 def test_commands_do_not_load_heavy_libraries(arguments: list[str], tmp_path: Path) -> None:
     script = (
         "import sys\n"

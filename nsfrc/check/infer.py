@@ -137,5 +137,3 @@ class _Flow:
         message = f"cannot tell the type of argument {index + 1} of {text(key)}{why}"
         hint = f"declare it: :- pred({quoted(key[0])}({known}))."
         self._vocabulary.found.error(self._vocabulary.defined.get(key), message, hint)
-
-

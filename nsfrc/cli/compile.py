@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from nsfrc.cli.choices import parse_slots, passes, programs
 from nsfrc.errors import CompileError, Diagnostic, NsfrcError
 
 if TYPE_CHECKING:
@@ -19,17 +19,6 @@ if TYPE_CHECKING:
 STAGES = ("ast", "ir", "ground", "index", "plan", "triton")
 MACHINE_CODE = ("ptx", "cubin")  # a folder of kernels, and not a text
 ARCHS = ("sm_80", "sm_90")
-
-
-def parse_slots(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, int]:
-    """`object=9` → {"object": 9}."""
-    slots = {}
-    for value in values:
-        name, _, number = value.partition("=")
-        if not name or not re.fullmatch("[0-9]{1,9}", number) or int(number) < 1:
-            raise click.BadParameter(f"{value!r} is not TYPE=NUMBER, as in object=9")
-        slots[name] = int(number)
-    return slots
 
 
 @click.command(
@@ -47,7 +36,7 @@ Examples:
   nsfrc compile rules.pl --json              the report for machines
 """,
 )
-@click.argument("program")
+@click.argument("program", shell_complete=programs)
 @click.option("--out", "-o", type=click.Path(path_type=Path),
               help="Where to write: a file, or a folder for ptx and cubin. [NAME.nsfrc, or NAME.ARCH]")
 @click.option("--slots", multiple=True, callback=parse_slots, metavar="TYPE=N",
@@ -56,7 +45,7 @@ Examples:
               help="Show this stage instead, or write it with --out; ptx and cubin are always written.")
 @click.option("--arch", type=click.Choice(ARCHS),
               help="What ptx and cubin are for: sm_80 is the A100, sm_90 the H100. [sm_80]")
-@click.option("--skip", multiple=True, metavar="PASS",
+@click.option("--skip", multiple=True, metavar="PASS", shell_complete=passes,
               help="Leave out a pass: live, multiset, number, goal or share; repeatable.")
 @click.option("--max-rows", type=click.IntRange(min=1), help="Refuse programs that ground to more rows. [30,000,000]")
 @click.option("--json", "as_json", is_flag=True, help="Report, or errors, as JSON.")

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from nsfrc.cli.choices import patterns
+
 
 @click.command(
     "kandinsky",
@@ -21,7 +23,7 @@ Examples:
   nsfrc data kandinsky free --out train --count 8000 --seed 1
 """,
 )
-@click.argument("pattern")
+@click.argument("pattern", shell_complete=patterns)
 @click.option("--out", "-o", required=True, type=click.Path(path_type=Path), help="Folder for the figures.")
 @click.option("--count", "-n", default=100, show_default=True, type=click.IntRange(1, 1_000_000),
               help="How many figures.")

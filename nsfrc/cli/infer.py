@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsfrc.check.declare import MAX_STEPS
+from nsfrc.cli.choices import perceptions, programs
 from nsfrc.cli.infer_view import ALL, NAMED, JsonView, Progress, TableView, View, failures
 from nsfrc.errors import NsfrcError
 
@@ -66,8 +67,10 @@ CLEVR-Hans: from its scenes files, or else from the names of its images.
 )
 @click.option("--images", type=click.Path(exists=True, path_type=Path), required=True, metavar="DIR",
               help="A folder of images (.png, .jpg, .tif and so on), with all folders in it, or one image.")
-@click.option("--program", help="A .nsfrc or .pl file or a shipped name. [the only one here, or else in DIR]")
-@click.option("--perception", metavar="NAME", help="A registered name or module:Class. [from the program, or yolo]")
+@click.option("--program", shell_complete=programs,
+              help="A .nsfrc or .pl file or a shipped name. [the only one here, or else in DIR]")
+@click.option("--perception", metavar="NAME", shell_complete=perceptions,
+              help="A registered name or module:Class. [from the program, or yolo]")
 @click.option("--weights", type=FILE,
               help="Weights of the perception, a safetensors file. [those that ship or were imported]")
 @click.option("--concepts", type=FILE, help="Parameters from `nsfrc train concept`. [those that ship]")

@@ -11,6 +11,7 @@ from pathlib import Path
 import click
 import numpy as np
 
+from nsfrc.cli.choices import programs
 from nsfrc.errors import NsfrcError
 from nsfrc.program import Program, open_program
 
@@ -26,7 +27,7 @@ Examples:
   nsfrc reason rules.pl --facts - --json          from standard input, one JSON object a line out
 """,
 )
-@click.argument("program")
+@click.argument("program", shell_complete=programs)
 @click.option("--facts", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
               help="JSON lines, each an object from neural atoms to values in [0, 1]; atoms not named are 0.")
 @click.option("--random", "count", type=click.IntRange(min=1), help="Make so many random worlds instead.")
@@ -108,15 +109,7 @@ def _valuation(program: Program, line: str, place: str) -> np.ndarray:
         raise NsfrcError(f"{place}: not JSON ({error}); a line is {EXAMPLE}") from None
     if not isinstance(facts, dict):
         raise NsfrcError(f"{place}: a line must be {EXAMPLE}")
-    values = program.initial_valuation()
-    for atom, value in facts.items():
-        if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 <= value <= 1:
-            raise NsfrcError(f"{place}: the value of {atom} is {value!r}; it must be a number from 0 to 1")
-        try:
-            index = program.index(atom)
-        except NsfrcError as error:
-            raise NsfrcError(f"{place}: {error}") from None
-        if not program.ground.neural[index]:
-            raise NsfrcError(f"{place}: {atom} is not a neural atom; the program itself decides its value")
-        values[index] = value
-    return values
+    try:
+        return program.valuation(facts)[0].numpy()
+    except NsfrcError as error:
+        raise NsfrcError(f"{place}: {error}") from None

@@ -13,14 +13,15 @@ from nsfrc.syntax import ANY, BROKEN, DIRECTIVE, Name, Sentence, Term, calls
 _FOLDERS = ("kandinsky", "clevr")
 
 
-def read(path: str | Path, found: Diagnostics) -> tuple[Sentence, ...]:
+def read(path: str | Path, found: Diagnostics, data: bytes | None = None) -> tuple[Sentence, ...]:
     """The sentences of a file, with those of the files it includes in place of each `include`.
 
-    A file that is included twice is read once. Raises NsfrcError when `path` itself cannot be read.
+    A file that is included twice is read once. data: what the file holds, for text that is not saved yet; `path`
+    is then what to call it. Raises NsfrcError when `path` itself cannot be read.
     """
     path = Path(path)
     try:
-        data = path.read_bytes()
+        data = path.read_bytes() if data is None else data
     except (OSError, ValueError) as problem:
         raise NsfrcError(f"cannot read {path}: {_reason(problem)}") from None
     return _Reader(found).sentences(path, data)
@@ -54,9 +55,12 @@ class _Reader:
         try:
             return Source(str(path), data.decode("utf-8-sig"))
         except UnicodeDecodeError as problem:
-            line = data[:problem.start].count(b"\n") + 1
-            hint = f"byte {problem.start + 1} is 0x{data[problem.start]:02x}; save the file as UTF-8"
-            self._found.error(None, f"{path}:{line}: the file is not UTF-8 text", hint)
+            before = problem.object[:problem.start].decode()
+            line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+            byte = len(data) - len(problem.object) + problem.start  # a byte order mark is not in `object`
+            hint = f"byte {byte + 1} is 0x{data[byte]:02x}; save the file as UTF-8"
+            place = Span(Source(str(path), ""), line, column, line, column + 1)
+            self._found.error(place, "the file is not UTF-8 text", hint)
             return None
 
     def _include(self, argument: Term, includer: Path, span: Span) -> tuple[Sentence, ...]:

@@ -64,5 +64,3 @@ def _offset(unexpected: UnexpectedInput) -> int:
     token = getattr(unexpected, "token", None)
     offset = unexpected.pos_in_stream if token is None else token.start_pos
     return offset or 0
-
-

@@ -59,13 +59,21 @@ def classes_of(columns: torch.Tensor, groups: list[int]) -> np.ndarray:
 
 def match(boxes: torch.Tensor, classes: np.ndarray, truth: torch.Tensor, true_classes: np.ndarray) -> np.ndarray:
     """Which detections [N], the surest first, are an object that is there; every object is found once at most."""
-    fits = overlap(boxes, truth).numpy() * (classes[:, None] == true_classes[None, :])
-    hit = np.zeros(len(boxes), dtype=bool)
+    return partners(boxes, truth, classes[:, None] == true_classes[None, :]) >= 0
+
+
+def partners(boxes: torch.Tensor, truth: torch.Tensor, allowed: np.ndarray | None = None) -> np.ndarray:
+    """The object that each detection [N], the surest first, is, or −1; every object is found once at most.
+
+    allowed: bool [N, M], which pairs count; all where it is None.
+    """
+    fits = overlap(boxes, truth).numpy() * (1 if allowed is None else allowed)
+    found = np.full(len(boxes), -1)
     for row in range(len(boxes)):
         if len(truth) and fits[row].max() >= MATCH:
-            hit[row] = True
-            fits[:, fits[row].argmax()] = 0
-    return hit
+            found[row] = fits[row].argmax()
+            fits[:, found[row]] = 0
+    return found
 
 
 def calibrate(logits: np.ndarray, hits: np.ndarray) -> tuple[float, float]:

@@ -62,6 +62,17 @@ def add(path: Path, entries: Entries) -> None:
     write_whole(path, text.encode())
 
 
+def parameters_of(module: object) -> dict[str, Any]:
+    """The parameters of a module as numbers and lists, as `set_parameters` takes them; {} for a plain function."""
+    parameters = module.named_parameters() if isinstance(module, torch.nn.Module) else ()
+    entry = {key: value.detach().cpu().tolist() for key, value in parameters}
+    for key, value in entry.items():
+        if not _numbers(value):
+            raise NsfrcError(f"{type(module).__name__}: parameter {key} cannot be written: it must be finite numbers, "
+                             f"and at least one, not {value!r}")
+    return entry
+
+
 def set_parameters(module: object, entry: dict[str, Any], where: str) -> None:
     """Put the numbers of one entry into the parameters of that name; `where` is for messages."""
     for key, value in entry.items():

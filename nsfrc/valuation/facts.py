@@ -71,6 +71,24 @@ class FactsConverter(torch.nn.Module):
         for name, valuation in zip(used, self._valuations(), strict=True):
             concepts.set_parameters(valuation.function, entries.get(name, {}), f"{path}: {name}")
 
+    def save_concepts(self, path: Path | str, made_by: dict[str, Any] | None = None) -> None:
+        """Write what was learnt to a file that `parameters` reads; entries of other predicates that it has stay.
+
+        These are the parameters of every neural predicate that is a module, in full precision, without its buffers.
+        made_by: notes on their making, kept beside them.
+        """
+        entries: concepts.Entries = {}
+        for valuation in self._valuations():
+            name, entry = valuation.registered.name, concepts.parameters_of(valuation.function)
+            if entry != entries.setdefault(name, entry):  # the file knows predicates by name alone
+                raise NsfrcError(f"{name} of {valuation.arity} arguments and another {name} have learnt different "
+                                 f"parameters, and {path} has place for one of them: give one another name")
+        entries = {name: {**entry, concepts.MADE_BY: made_by or {}} for name, entry in entries.items() if entry}
+        if not entries:
+            used = ", ".join(valuation.registered.name for valuation in self._valuations())
+            raise NsfrcError(f"nothing to write to {path}: none of the neural predicates here has parameters ({used})")
+        concepts.add(Path(path), entries)
+
     def _try_out(self) -> None:
         """Run once on nothing, so that what a function lacks is said when a program is opened, not on its images."""
         training = self.training

@@ -1,19 +1,13 @@
-"""The `run` fixture, and `here` for `nsfrc infer`."""
+"""The fixture `here`, for `nsfrc infer`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
 from tests.cli.support import Run
 from tests.inference.support import ONE, install
-
-
-@pytest.fixture
-def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
-    return Run(tmp_path, monkeypatch, capsys)
 
 
 @pytest.fixture

@@ -54,7 +54,7 @@ def test_byte_order_mark_and_crlf(tmp_path: Path) -> None:
 
 def test_not_utf8(tmp_path: Path) -> None:
     (tmp_path / "a.pl").write_bytes(b"a.\nb('\xff').\n")
-    with pytest.raises(CompileError, match=r"a\.pl:2: the file is not UTF-8"):
+    with pytest.raises(CompileError, match=r"a\.pl:2:4: error: the file is not UTF-8"):
         texts(tmp_path / "a.pl")
 
 

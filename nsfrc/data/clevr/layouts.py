@@ -162,4 +162,3 @@ def _parts(
         return parts, class_of(entry)
     except ValueError as error:
         raise NsfrcError(f"{place}: {error}") from None
-

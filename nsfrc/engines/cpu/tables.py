@@ -90,4 +90,3 @@ def unpack(indices, floats, layout):
         floats[of[0] : of[1]], floats[of[1] : of[2]], floats[of[2] : of[3]], floats[of[3]],
         layout[24], layout[25], layout[26],
     )
-

@@ -1,0 +1,68 @@
+"""The least time a processor could take: the plan's exponentials, logarithms and products at full throughput."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numba import njit
+
+from nsfrc.benchmarks.measure import timed
+from nsfrc.engines.cpu.maths import KERNEL, exp2, log2
+from nsfrc.program import Program
+
+
+@dataclass(frozen=True)
+class Throughput:
+    """Nanoseconds per lane of the engine's own exp2, log2 and a multiplication, on arrays in the first cache."""
+
+    exp: float
+    log: float
+    mul: float
+
+
+@njit(**KERNEL)
+def _exps(x, y):
+    for i in range(len(x)):
+        y[i] = exp2(x[i])
+
+
+@njit(**KERNEL)
+def _logs(x, y):
+    for i in range(len(x)):
+        y[i] = log2(x[i])
+
+
+@njit(**KERNEL)
+def _muls(x, y):
+    for i in range(len(x)):
+        y[i] = x[i] * x[i]
+
+
+@njit
+def _repeat(which, x, y, times):
+    for _ in range(times):
+        if which == 0:
+            _exps(x, y)
+        elif which == 1:
+            _logs(x, y)
+        else:
+            _muls(x, y)
+
+
+def throughput() -> Throughput:
+    x = np.random.default_rng(0).random(1024, dtype=np.float32) + np.float32(0.5)
+    y = x.copy()
+    _repeat(0, x, y, 1)  # compiles
+    times = [timed(lambda which=which: _repeat(which, x, y, 100), 0.05).median for which in range(3)]
+    return Throughput(*(seconds / 100 / len(x) * 1e9 for seconds in times))
+
+
+def bounds(program: Program, batch: int, speed: Throughput) -> tuple[float, float]:
+    """Seconds that all exponentials, logarithms and products alone would take in one thread; and the exps only."""
+    plan = program.plan
+    pairs, heads = len(plan.pair_clause), len(plan.heads)
+    exps = (plan.rows + 2 * pairs + heads + plan.C + plan.active) * speed.exp
+    logs = (pairs + heads + 1 + plan.active) * speed.log
+    times = batch * program.steps * 1e-9
+    return (exps + logs + plan.products * speed.mul) * times, exps * times

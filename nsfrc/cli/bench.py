@@ -1,0 +1,159 @@
+"""`nsfrc bench`: the benchmark suite, its pictures, its summary, and what got worse."""
+
+from __future__ import annotations
+
+import json
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from click.core import ParameterSource
+
+from nsfrc.errors import NsfrcError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from nsfrc.benchmarks.compare import Change
+    from nsfrc.benchmarks.parts import Part, Results
+
+
+@click.command(
+    "bench",
+    epilog="""\b
+Examples:
+  nsfrc bench --quick                        a look at everything, in two minutes
+  nsfrc bench --out results                  everything but the trained baselines, about 25 minutes
+  nsfrc bench --parts reasoning,growth       these parts only
+  nsfrc bench --quick --against results      what got worse since results were measured
+  nsfrc bench --from new --against old       compare two folders, measure nothing
+  nsfrc bench --list                         the parts
+""",
+)
+@click.option("--quick", is_flag=True, help="Few sizes and short runs: about two minutes.")
+@click.option("--parts", metavar="A,B,…", help="Which parts to run. [all but baselines, which trains for an hour]")
+@click.option("--out", "-o", type=click.Path(file_okay=False, path_type=Path), default="bench-results",
+              show_default=True, help="Folder for CSV files, pictures and the summary.")
+@click.option("--from", "source", type=click.Path(file_okay=False, path_type=Path),
+              help="Measure nothing: draw, summarise and compare what this folder has.")
+@click.option("--against", type=click.Path(file_okay=False, path_type=Path),
+              help="Another folder of results: marks what got worse.")
+@click.option("--fail-on-worse", is_flag=True, help="Exit with 1 where --against finds something worse.")
+@click.option("--list", "listing", is_flag=True, help="Say what the parts are and stop.")
+@click.option("--json", "as_json", is_flag=True, help="What was written, and what --against found, as JSON.")
+@click.pass_context
+def command(
+    context: click.Context, quick: bool, parts: str | None, out: Path, source: Path | None, against: Path | None,
+    fail_on_worse: bool, listing: bool, as_json: bool,
+) -> None:
+    """Measure reasoning, compiling, memory, growth, images a second and accuracy on this machine.
+
+    Every timing stands beside a baseline of the same run, with median, 20th and 80th percentile, versions and the names
+    of the processor and the card. Rows are kept as CSV while they are measured: Ctrl-C loses nothing. Pictures (with
+    the extra nsfrc[bench]) and the summary README.md are made from the CSV files.
+    """
+    from nsfrc.benchmarks import compare, suite, summary
+
+    if listing:
+        return _list()
+    names = _names(parts)
+    if source is not None and (quick or context.get_parameter_source("out") is not ParameterSource.DEFAULT):
+        raise click.UsageError("--from measures nothing: leave out --quick and --out")
+    if fail_on_worse and against is None:
+        raise click.UsageError("--fail-on-worse needs --against FOLDER")
+    if against is not None and not against.is_dir():  # before the minutes that measuring takes
+        raise NsfrcError(f"there is no folder {against}: --against takes one that `nsfrc bench --out` wrote")
+    folder = source or out
+    if against is not None and folder.exists() and folder.samefile(against):
+        raise click.UsageError(f"--against {against} is the folder itself: name another with --out")
+    say = _Say(as_json)
+    finished = source is not None or _measure(names, folder, quick, say)
+    found = [(part, results) for part in map(suite.part, suite.PARTS) if (results := suite.load(part, folder))]
+    if not found:
+        raise NsfrcError(f"{folder} has no results: `nsfrc bench --out {folder}` measures some")
+    changes = [] if against is None else compare.compare(folder, against)
+    pictures = _draw(found, folder, say)
+    page = summary.write(folder, found, pictures, changes, against)
+    _tell(page, pictures, changes, against, as_json)
+    if not finished:
+        raise click.Abort
+    if fail_on_worse and any(change.verdict == compare.WORSE for change in changes):
+        raise SystemExit(1)
+
+
+class _Say:
+    """Progress: on standard output, or beside it where that is for machines."""
+
+    def __init__(self, as_json: bool) -> None:
+        self.aside = as_json
+
+    def __call__(self, text: str) -> None:
+        click.echo(text, err=self.aside)
+
+
+def _names(parts: str | None) -> list[str] | None:
+    """The parts asked for, each checked; None for the usual ones."""
+    from nsfrc.benchmarks import suite
+
+    if parts is None:
+        return None
+    names = [name.strip() for name in parts.split(",") if name.strip()]
+    if not names:
+        raise NsfrcError(f"--parts names none: there are {', '.join(suite.PARTS)}")
+    for name in names:
+        suite.part(name)
+    return names
+
+
+def _measure(names: list[str] | None, folder: Path, quick: bool, say: _Say) -> bool:
+    """Run the parts; whether all came to their end."""
+    from nsfrc.benchmarks import suite
+
+    chosen = names if names is not None else [name for name in suite.PARTS if name not in suite.SLOW]
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, name in enumerate(chosen, 1):
+        part, start = suite.part(name), time.perf_counter()
+        say(f"\n{number}/{len(chosen)} {part.name}: {part.about}")
+        try:
+            suite.run(part, folder, quick, say)
+        except KeyboardInterrupt:
+            say(f"stopped; what was measured is in {folder}")
+            return False
+        say(f"{part.name} took {time.perf_counter() - start:.0f} s")
+    return True
+
+
+def _draw(found: Sequence[tuple[Part, Results]], folder: Path, say: _Say) -> list[Path]:
+    from nsfrc.benchmarks import suite
+
+    try:
+        return suite.draw(found, folder)
+    except ImportError:
+        say("\nno pictures without matplotlib: pip install 'nsfrc[bench]', then nsfrc bench --from " + str(folder))
+        return []
+
+
+def _tell(page: Path, pictures: Sequence[Path], changes: Sequence[Change], against: Path | None, as_json: bool) -> None:
+    from nsfrc.benchmarks.compare import BETTER, WORSE
+
+    if as_json:
+        data = {"summary": str(page), "pictures": list(map(str, pictures)), "changes": [c.as_json() for c in changes]}
+        click.echo(json.dumps(data, indent=1))
+        return
+    if against is not None:
+        click.echo(f"\nagainst {against}:")
+        told = [change for change in changes if change.verdict in (WORSE, BETTER)]
+        for change in sorted(told, key=lambda c: c.verdict != WORSE):
+            click.echo(f"  {change}")
+        worse = sum(change.verdict == WORSE for change in changes)
+        click.echo(f"  {worse} of {len(changes)} values got worse")
+    click.echo(f"\nwritten: {page}" + "".join(f", {path.name}" for path in pictures))
+
+
+def _list() -> None:
+    from nsfrc.benchmarks import suite
+
+    for name in suite.PARTS:
+        slow = " (only by name: it trains for an hour)" if name in suite.SLOW else ""
+        click.echo(f"{name:<12} {suite.part(name).about}{slow}")

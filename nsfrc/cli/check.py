@@ -1,0 +1,139 @@
+"""`nsfrc check`: what is wrong with programs, and nothing else; quick enough to run at every save."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+
+from nsfrc.cli.choices import parse_slots, programs
+from nsfrc.errors import ERROR, CompileError, Diagnostic, Diagnostics, NsfrcError
+
+STDIN, UNNAMED = "-", "<stdin>"
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What was found in one file; clauses and atoms are None where it has errors."""
+
+    file: str
+    diagnostics: tuple[Diagnostic, ...]
+    strict: bool
+    clauses: int | None = None
+    atoms: int | None = None
+
+    @property
+    def errors(self) -> int:
+        return sum(d.severity == ERROR for d in self.diagnostics)
+
+    @property
+    def ok(self) -> bool:
+        return not (self.diagnostics if self.strict else self.errors)
+
+
+@click.command(
+    "check",
+    epilog="""\b
+Examples:
+  nsfrc check rules.pl                       every mistake, as FILE:LINE:COLUMN: error: ...
+  nsfrc check *.pl --strict                  warnings fail too, as before a commit
+  nsfrc check rules.pl --json                for an editor
+  nsfrc check - --name rules.pl < buffer     text that is not saved yet
+""",
+)
+@click.argument("files", nargs=-1, required=True, metavar="FILE...", shell_complete=programs)
+@click.option("--name", metavar="FILE",
+              help="What to call standard input (-); what it includes is looked for beside FILE.")
+@click.option("--strict", is_flag=True, help="Fail on warnings too.")
+@click.option("--slots", multiple=True, callback=parse_slots, metavar="TYPE=N",
+              help="Size of a type declared with slots(...); repeatable.")
+@click.option("--max-rows", type=click.IntRange(min=1), help="Refuse programs that ground to more rows. [30,000,000]")
+@click.option("--json", "as_json", is_flag=True, help="One JSON document, with the findings of each file.")
+def command(
+    files: tuple[str, ...], name: str | None, strict: bool, slots: dict[str, int], max_rows: int | None, as_json: bool
+) -> None:
+    """Say all that is wrong with each FILE: a .pl file, a shipped program's name, or - for standard input.
+
+    It finds what `nsfrc compile` would find, down to clauses that can never fire, and writes nothing.
+    Findings go to standard output. The exit code is 1 if there is an error in any file.
+    """
+    from nsfrc.ground import MAX_ROWS
+
+    if files.count(STDIN) > 1:
+        raise click.UsageError("standard input (-) can be read once only")
+    if name is not None and STDIN not in files:
+        raise click.UsageError("--name says what to call standard input: give - as FILE, too")
+    verdicts = []
+    for file in files:
+        verdict = _verdict(file, name or UNNAMED, strict, slots, max_rows or MAX_ROWS)
+        verdicts.append(verdict)
+        if not as_json:
+            click.echo(_text(verdict))
+    if as_json:
+        click.echo(json.dumps({"files": [_data(verdict) for verdict in verdicts]}, indent=1))
+    raise SystemExit(0 if all(verdict.ok for verdict in verdicts) else 1)
+
+
+def _verdict(file: str, unsaved: str, strict: bool, slots: dict[str, int], max_rows: int) -> Verdict:
+    """unsaved: what to call standard input."""
+    from nsfrc.compiler import check_sentences
+    from nsfrc.parse import read
+
+    called = unsaved if file == STDIN else file
+    found = Diagnostics()
+    try:
+        source, data = _source(file, called)
+        done = check_sentences(read(source, found, data), source, found, slots=slots, max_rows=max_rows)
+    except CompileError as error:
+        return Verdict(called, error.diagnostics, strict)
+    except NsfrcError as error:  # a file that cannot be read, or too many ground atoms: it has no place in the text
+        return Verdict(called, (*found.found, Diagnostic(None, str(error))), strict)
+    return Verdict(called, done.warnings, strict, len(done.program.clauses), done.ground.G)
+
+
+def _source(file: str, called: str) -> tuple[Path, bytes | None]:
+    """The path of a program, and its text where that is not in the file."""
+    from nsfrc.parse import find_program
+
+    if file == STDIN:
+        return Path(called), _stdin()
+    path = find_program(file)
+    if path.suffix == ".nsfrc":
+        raise NsfrcError(f"{path} is compiled already: check the .pl file that it was made of")
+    return path, None
+
+
+def _stdin() -> bytes:
+    if sys.stdin is None or sys.stdin.closed:
+        raise NsfrcError("cannot read standard input: it is closed")
+    try:
+        return sys.stdin.buffer.read()
+    except OSError as error:
+        raise NsfrcError(f"cannot read standard input: {error.strerror}") from None
+
+
+def _text(verdict: Verdict) -> str:
+    lines = [str(d) if d.span else f"{verdict.file}: {d}" for d in verdict.diagnostics]
+    return "\n".join([*lines, f"{verdict.file}: {_summary(verdict)}"])
+
+
+def _summary(verdict: Verdict) -> str:
+    from nsfrc.report import count
+
+    errors, warnings = verdict.errors, len(verdict.diagnostics) - verdict.errors
+    parts = [count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
+    if verdict.clauses is not None and verdict.atoms is not None:
+        sizes = [count(verdict.clauses, "clause"), count(verdict.atoms, "ground atom")]
+        parts = [*(["fine"] if verdict.ok else []), *sizes, *parts]
+    return ", ".join(parts)
+
+
+def _data(verdict: Verdict) -> dict[str, Any]:
+    return {
+        "file": verdict.file, "ok": verdict.ok, "clauses": verdict.clauses, "atoms": verdict.atoms,
+        "diagnostics": [d.as_json() for d in verdict.diagnostics],
+    }

@@ -1,0 +1,65 @@
+"""`nsfrc explain`: a program in words and numbers. Does not import torch."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from nsfrc.cli.choices import parse_slots, programs
+from nsfrc.errors import NsfrcError
+
+if TYPE_CHECKING:
+    from nsfrc.words.account import Explained
+
+
+@click.command(
+    "explain",
+    epilog="""\b
+Examples:
+  nsfrc explain twopairs                     a shipped program
+  nsfrc explain rules.pl --clause 2          one clause of it
+  nsfrc explain threepairs --slots object=9  what more objects would cost
+  nsfrc explain rules.nsfrc --json           what a compiled program does, for machines
+""",
+)
+@click.argument("program", shell_complete=programs)
+@click.option("--clause", type=click.IntRange(min=1), metavar="N", help="Only this clause; the first one is 1.")
+@click.option("--slots", multiple=True, callback=parse_slots, metavar="TYPE=N",
+              help="Size of a type declared with slots(...); repeatable.")
+@click.option("--json", "as_json", is_flag=True, help="The same for machines.")
+def command(program: str, clause: int | None, slots: dict[str, int], as_json: bool) -> None:
+    """Put PROGRAM (.pl, .nsfrc or a shipped name) into words.
+
+    What it asks, what perception must see, each clause as a sentence with what it costs, when each predicate can be
+    derived first, and what a step takes. Nothing is written.
+
+    Why an image has its answer is told by `nsfrc infer --report`.
+    """
+    from nsfrc.words import account, as_text
+
+    data = account(_open(program, slots))
+    if clause is not None and clause > len(data["clauses"]):
+        raise NsfrcError(f"{data['program']} has no clause {clause}: its clauses are 1 to {len(data['clauses'])}")
+    if not as_json:
+        click.echo(as_text(data, clause))
+        return
+    click.echo(json.dumps(data if clause is None else data["clauses"][clause - 1], indent=1))
+
+
+def _open(name: str, slots: dict[str, int]) -> Explained:
+    from nsfrc.words import of_artifact, of_compilation
+
+    if name.endswith(".nsfrc"):
+        from nsfrc.program import load
+
+        if slots:
+            raise NsfrcError(f"{name} is compiled, and its slots with it: give the .pl file for --slots")
+        return of_artifact(load(name), name)
+    from nsfrc.compiler import compile_file
+
+    done = compile_file(name, slots=slots)
+    for warning in done.warnings:
+        click.echo(str(warning), err=True)
+    return of_compilation(done)

@@ -1,0 +1,86 @@
+"""The CPU engine's own exp2, log2 and soft-or against numpy in float64, over all that they are defined for."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from numba import njit
+
+from nsfrc.engines.cpu import maths
+
+GAMMA = np.float32(0.01)
+K = np.float32(1 / (np.log(2) * 0.01))
+
+
+def over(function, *columns):
+    """A kernel's function for every row of numbers, in float32."""
+
+    @njit(**maths.KERNEL)
+    def loop(table, out):
+        for i in range(len(out)):
+            out[i] = row(table, i)
+
+    row = {
+        1: njit(**maths.KERNEL)(lambda t, i: function(t[0, i])),
+        2: njit(**maths.KERNEL)(lambda t, i: function(t[0, i], t[1, i])),
+    }[len(columns)]
+    out = np.empty(len(columns[0]), np.float32)
+    loop(np.array(columns, np.float32), out)
+    return out.astype(np.float64)
+
+
+def relative(mine, theirs):
+    return np.abs(mine / theirs - 1).max()
+
+
+def test_exp2():
+    x = np.linspace(-126, 127, 20_001).astype(np.float32)
+    assert relative(over(maths.exp2, x), np.exp2(x.astype(np.float64))) < 3e-7
+    whole = np.arange(-126, 128, dtype=np.float32)
+    assert np.array_equal(over(maths.exp2, whole), np.exp2(whole.astype(np.float64)))
+
+
+def test_log2():
+    x = np.exp2(np.linspace(-125.9, 127, 20_001)).astype(np.float32)
+    assert np.abs(over(maths.log2, x) - np.log2(x.astype(np.float64))).max() < 8e-6
+    near = np.linspace(0.9, 1.1, 4_000).astype(np.float32)
+    assert np.abs(over(maths.log2, near) - np.log2(near.astype(np.float64))).max() < 2e-8
+    assert over(maths.log2, np.ones(1, np.float32)) == 0
+
+
+def pairs():
+    values = np.linspace(0, 1, 101)
+    a, b = np.meshgrid(values, np.concatenate([values, values[:-1] + 0.003]))
+    return a.ravel().astype(np.float32), b.ravel().astype(np.float32)
+
+
+def test_softor_and_its_derivative():
+    a, b = pairs()
+    wide = [x.astype(np.float64) for x in (a, b)]
+    softor = njit(**maths.KERNEL)(lambda x, y: maths.softor(x, y, GAMMA, K))
+    assert np.abs(over(softor, a, b) - 0.01 * np.logaddexp(wide[0] / 0.01, wide[1] / 0.01)).max() < 2e-7
+    share = njit(**maths.KERNEL)(lambda x, y: maths.share_of_first(x, y, K))
+    first, second = over(share, a, b), over(share, b, a)
+    assert np.abs(first - 1 / (1 + np.exp((wide[1] - wide[0]) / 0.01))).max() < 2e-5
+    assert np.abs(first + second - 1).max() < 2e-7
+
+
+@pytest.mark.parametrize("n", [0, 1, 2, 7])
+def test_power(n):
+    x = np.linspace(0, 1.5, 50).astype(np.float32)
+    assert np.allclose(over(njit(**maths.KERNEL)(lambda v: maths.power(v, n)), x), x.astype(np.float64) ** n, rtol=1e-6)
+
+
+def test_the_processor_keeps_its_mode():
+    """Numbers below 1e-38 are 0 between the two calls and only there."""
+
+    @njit
+    def halves(x, out):
+        mode = maths.flush_denormals()
+        out[0] = x[0] * np.float32(0.5)
+        maths.restore(mode)
+        out[1] = x[0] * np.float32(0.5)
+
+    out = np.empty(2, np.float32)
+    halves(np.array([1.2e-38], np.float32), out)
+    assert out[1] > 0 and (out[0] == 0 or not maths._ON_X86)
