@@ -1,14 +1,21 @@
-# make demo   install into .venv, then answer for the figures and scenes in examples/, with reports
-# make test   install into .venv and run the whole test suite
-# make gpu-check   on a machine with CUDA: all value tests on the card, then its times
-# make bench, make fuzz, make lint, make clean
+# make demo         install into .venv, then answer for the figures and scenes in examples/, with reports
+# make test         install into .venv and run the whole test suite
+# make coverage     the compiler's and the engines' tests under coverage; fails below 95 % of lines
+# make lint         ruff and mypy
+# make hooks        have git run the checks of .pre-commit-config.yaml before a commit
+# make wheel        dist/: a wheel, and the sources to build one from
+# make wheel-check  install the wheel, then the source tree, into empty environments and use them
+# make bench        all benchmarks but the trained baselines, into benchmarks/results (half an hour)
+# make gpu-check    on a machine with CUDA: all value tests on the card, then its times
+# make fuzz         100,000 random and mutated programs through the compiler
+# make clean        everything that these make, .venv included
 
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test gpu-check bench fuzz lint clean
+.PHONY: demo test coverage lint hooks wheel wheel-check bench gpu-check fuzz clean
 
 # Dependencies are installed when the files that name them change, the package itself once (editable).
 $(VENV)/installed: pyproject.toml setup.py constraints.txt
@@ -36,7 +43,7 @@ demo: $(VENV)/installed
 
 # Kernels are tested in Triton's interpreter, which needs a process of its own, and the rest beside it; some of that goes
 # with the former, so that both take about as long.
-BESIDE := tests/kernels/test_source.py tests/perception tests/valuation tests/swi
+BESIDE := tests/kernels/test_source.py tests/perception tests/valuation tests/swi tests/docs tests/benchmarks
 test: $(VENV)/installed $(VENV)/tried-blender
 	@mkdir -p build
 	@(TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/kernels/values; values=$$?; \
@@ -46,13 +53,29 @@ test: $(VENV)/installed $(VENV)/tried-blender
 	echo "the kernels in Triton's interpreter, and what ran beside them:"; wait $$beside; kernels=$$?; \
 	cat build/values.log; exit $$((rest | kernels))
 
+# What the compiler and the engines are measured by: their tests, but for those that only repeat with more cases, and
+# kernels in Triton's interpreter. The CPU engine's are run without numba by tests/engines/test_plain.py.
+MEASURED := tests/frontend tests/engines $(patsubst %,tests/test_%.py,artifact filters ground herbrand importer passes \
+    plan program reach) $(patsubst %,tests/cli/test_%.py,compile emit import reason) \
+    tests/kernels/test_launch.py tests/kernels/test_tables.py
+REPEATS := tests/frontend/test_fuzz.py $(patsubst %,tests/engines/test_engines.py::test_%,random_programs \
+    large_programs_forward shipped) tests/engines/test_reference.py::test_finite_differences
+INTERPRETED := tests/kernels/values/test_operator.py tests/kernels/values/test_shipped.py::test_in_the_tiles_of_a_card \
+    tests/kernels/values/test_shipped.py::test_inputs_and_outputs
+coverage: $(VENV)/installed
+	@rm -rf build/coverage && mkdir -p build/coverage
+	@TRITON_INTERPRET=1 $(BIN)/coverage run -m pytest $(INTERPRETED) > build/coverage/kernels.log 2>&1 & kernels=$$!; \
+	trap 'kill $$kernels' INT TERM; \
+	$(BIN)/coverage run -m pytest $(MEASURED) $(REPEATS:%=--deselect=%); rest=$$?; \
+	wait $$kernels || { cat build/coverage/kernels.log; exit 1; }; exit $$rest
+	@$(BIN)/coverage combine --quiet
+	@$(BIN)/coverage report
+
 gpu-check: $(VENV)/installed-extras
 	$(BIN)/python -m nsfrc.benchmarks.gpu_check
 
 bench: $(VENV)/installed-extras
-	$(BIN)/python -m nsfrc.benchmarks.accuracy
-	$(BIN)/python -m nsfrc.benchmarks.end_to_end
-	$(BIN)/python -m nsfrc.benchmarks.reasoning
+	$(BIN)/nsfrc bench --out benchmarks/results
 	$(BIN)/python -m nsfrc.benchmarks.roofline
 
 fuzz: $(VENV)/installed
@@ -61,6 +84,15 @@ fuzz: $(VENV)/installed
 lint: $(VENV)/installed-extras
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+hooks: $(VENV)/installed-extras
+	$(BIN)/pre-commit install
+
+wheel: $(VENV)/installed
+	@.ci/wheel build $(BIN)/python dist
+
+wheel-check: wheel
+	@.ci/wheel check $(PYTHON) dist
 
 clean:
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -49,6 +49,18 @@ class Pipeline(torch.nn.Module):
         """Where images must be."""
         return self.facts.constant.device
 
+    def read(self, *paths: str | Path) -> torch.Tensor:
+        """Image files → images [B, 3, H, W] of the size that perception takes, where they must be.
+
+        Raises NsfrcError with a one-line reason for a file that is no image.
+        """
+        from nsfrc.inference.images import read, to_tensor
+
+        if not paths:
+            raise NsfrcError("read at least one image")
+        pictures = [read(path, self.perception.size, self.perception.fit).pixels for path in paths]
+        return to_tensor(pictures).to(self.device)
+
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         return self.reasoner(self.facts(self.perception(images)))
 

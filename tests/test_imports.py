@@ -41,6 +41,7 @@ RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 UPWARDS = {
     ("program", "engines"),  # `program.reasoner()` builds what runs the program
     ("program", "reasoner"),
+    ("pipelines", "inference"),  # `pipe.read("a.png")` reads files as `nsfrc infer` does
 }
 HEAVY = {"torch", "numba", "triton", "llvmlite", "ultralytics", "cv2", "PIL", "scipy", "bpy"}
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import json
 import os
 import sys
+from collections.abc import Callable
+from functools import cache, partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -14,6 +17,9 @@ from nsfrc.engines.gpu.source import emit as emit_triton
 from nsfrc.program import compile as compile_program
 from tests.cli.support import RULES, Run
 from tests.examples import SHIPPED, write
+
+if TYPE_CHECKING:
+    from nsfrc.engines.gpu.aot import Compiled, Kernel
 
 
 @pytest.mark.parametrize("stage", ["ast", "ir", "ground", "index", "plan", "triton"])
@@ -92,13 +98,20 @@ def test_emit_triton_is_the_same_every_time(run: Run) -> None:
 
 @pytest.fixture
 def few(monkeypatch: pytest.MonkeyPatch) -> tuple[str, ...]:
-    """Only some small kernels, so that compiling takes seconds; tests/kernels/test_aot.py compiles them all."""
+    """Only some small kernels, each compiled once for all tests; tests/kernels/test_aot.py compiles everything, and
+    some of it in several places."""
     from nsfrc.engines.gpu import aot
 
     names, every = ("clause_start", "spread_claim"), aot.kernels
     monkeypatch.delenv("TRITON_INTERPRET", raising=False)
     monkeypatch.setattr(aot, "kernels", lambda program: [k for k in every(program) if k.label in names])
+    monkeypatch.setattr(aot, "compile_kernel", partial(_once, aot.compile_kernel))
     return names
+
+
+@cache
+def _once(compile_kernel: Callable[..., Compiled], kernel: Kernel, arch: str) -> Compiled:
+    return compile_kernel(kernel, arch)
 
 
 @pytest.mark.parametrize(("stage", "start"), [("ptx", b"//"), ("cubin", b"\x7fELF")])

@@ -160,11 +160,11 @@ def test_many_syntax_errors_end() -> None:
 ])
 def test_long_and_deep_texts(text: str) -> None:
     found = Diagnostics()
-    start = time.perf_counter()
+    start = time.process_time()
     result = parse(Source("x.pl", text), found)
     assert result or found.found
     "\n".join(map(str, found.found))
-    assert time.perf_counter() - start < 20
+    assert time.process_time() - start < 20
 
 
 ROUND_TRIP = [

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 import torch
+from PIL import Image
 
 import nsfrc
 from nsfrc.errors import NsfrcError
@@ -41,6 +42,17 @@ def test_scores_and_what_is_in_between(folder: Path) -> None:
     assert everything.V_T[:, pipe.program.target_indices] == pytest.approx(found.scores.numpy(), abs=1e-6)
     with torch.no_grad():
         assert torch.equal(pipe(images), found.scores)
+
+
+def test_files_are_read_as_perception_takes_them(folder: Path) -> None:
+    pipe = build()
+    for name, pixels in (("yes.png", YES), ("no.png", NO)):
+        Image.fromarray(pixels).save(folder / name)
+    assert torch.equal(pipe.read("yes.png", folder / "no.png"), to_tensor([YES, NO]))
+    with pytest.raises(NsfrcError, match=r"none\.png"):
+        pipe.read("yes.png", "none.png")
+    with pytest.raises(NsfrcError, match="at least one"):
+        pipe.read()
 
 
 def test_gradients_reach_images_and_perception(folder: Path) -> None:

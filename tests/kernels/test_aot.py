@@ -5,7 +5,8 @@ that is `python -m nsfrc.benchmarks.aot`. Here every kernel (with and without gr
 program for sm_80, and for sm_90 those of a whole program, which need most registers. The pieces that a maximum over the
 batch cuts kernels into, and all others for sm_90, are compiled for one program or two. What one card has with hard
 weights or for targets only, the other has with soft weights or for all atoms; which is which changes from program to
-program. The kernel that needs most of all, program_backward, is compiled with both weights for both.
+program. The kernel that needs most of all, program_backward, is compiled with both weights for both. Those of one
+program for one card are compiled by `nsfrc compile --emit ptx`, whose folder is looked at as well.
 """
 
 from __future__ import annotations
@@ -52,6 +53,8 @@ TWOPAIRS = {
 
 # Programs of which everything is compiled: a small one, and for sm_80 also the largest.
 WHOLE = {"sm_80": ("twopairs", "clevr_hans7"), "sm_90": ("twopairs",)}
+# What the command compiles; it takes hard weights, neural inputs and target outputs, as `chosen` does for these.
+COMMAND = ("twopairs", "sm_80")
 
 
 @dataclass(frozen=True)
@@ -103,14 +106,67 @@ def clean() -> Iterator[None]:
         yield
 
 
+@dataclass(frozen=True)
+class Written:
+    """What `nsfrc compile --emit ptx` wrote and reported, and two folders with some of the same kernels."""
+
+    folder: Path
+    reported: list[dict]
+    elsewhere: list[Path]
+
+
+Started = tuple[Path, list[subprocess.Popen[str]]]
+
+
 @pytest.fixture(scope="module")
-def everything(clean: None) -> dict[tuple[str, str], list[Needs]]:
-    work = [(name, arch, kernel) for name in SHIPPED for arch in aot.ARCHS for kernel in chosen(name, arch)]
+def started(clean: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Started]:
+    """The command in one place and some of the same kernels in two others, at work beside what follows."""
+    base = tmp_path_factory.mktemp("code")
+    main = "from nsfrc.cli import main; main()"
+    processes = [
+        python(base / "here", main, "compile", COMMAND[0], "--emit", "ptx", "--arch", COMMAND[1], "--json"),
+        *(python(base / place, AGAIN, COMMAND[0]) for place in ("there", "a longer name")),
+    ]
+    yield base, processes
+    for process in processes:
+        process.kill()
+        process.wait()
+
+
+@pytest.fixture(scope="module")
+def written(started: Started) -> Written:
+    base, processes = started
+    printed = [process.communicate() for process in processes]
+    assert [process.returncode for process in processes] == [0, 0, 0], printed
+    return Written(base / "here" / ".".join(COMMAND), json.loads(printed[0][0])["kernels"],
+                   [base / "there", base / "a longer name"])
+
+
+@pytest.fixture(scope="module")
+def everything(started: Started, request: pytest.FixtureRequest) -> dict[tuple[str, str], list[Needs]]:
+    by_command = aot.kernels(compile_program(COMMAND[0]))
+    work = [
+        (name, arch, kernel) for name in SHIPPED for arch in aot.ARCHS for kernel in chosen(name, arch)
+        if (name, arch) != COMMAND or kernel not in by_command
+    ]
     found: dict[tuple[str, str], list[Needs]] = {}
     with ProcessPoolExecutor(2, multiprocessing.get_context("spawn")) as pool:
         done = pool.map(needs, [kernel for *_, kernel in work], [arch for _, arch, _ in work])
         for (name, arch, _), result in zip(work, done, strict=True):
             found.setdefault((name, arch), []).append(result)
+    found[COMMAND] += needs_of_folder(request.getfixturevalue("written"))
+    return found
+
+
+def needs_of_folder(written: Written) -> list[Needs]:
+    found = []
+    for entry, one in zip(json.loads((written.folder / "kernels.json").read_text())["kernels"], written.reported,
+                          strict=True):
+        target = re.findall(r"^\.target (\w+)$", (written.folder / entry["file"]).read_text(), re.MULTILINE)
+        found.append(Needs(
+            entry["file"].removesuffix(".ptx"), entry["registers"], entry["most_registers"], entry["spill_bytes"],
+            entry["stack_bytes"], *target, one["cubin_bytes"],
+        ))
     return found
 
 
@@ -120,6 +176,7 @@ def test_every_kernel_compiles_and_spills_nothing(
     name: str, arch: str, everything: dict[tuple[str, str], list[Needs]]
 ) -> None:
     found = everything[name, arch]
+    assert sorted(n.label for n in found) == sorted(k.label for k in chosen(name, arch))
     assert len(found) >= (28 if name in WHOLE[arch] else 12 if arch == "sm_80" else 4)
     assert [n for n in found if n.spill_bytes or n.stack_bytes or n.registers > n.most_registers] == []
     assert {n.target for n in found} == {{"sm_80": "sm_80", "sm_90": "sm_90a"}[arch]}
@@ -214,10 +271,11 @@ def python(folder: Path, script: str, *arguments: str) -> subprocess.Popen[str]:
 
 
 AGAIN = """
+import sys
 from pathlib import Path
 from nsfrc.engines.gpu import aot
 from nsfrc.program import compile
-for kernel in aot.kernels(compile("closeby")):
+for kernel in aot.kernels(compile(sys.argv[1])):
     if kernel.label in ("program_forward", "clause_rows.band0", "clause_uses.band0", "spread_claim"):
         for arch in aot.ARCHS:
             done = aot.compile_kernel(kernel, arch)
@@ -226,31 +284,23 @@ for kernel in aot.kernels(compile("closeby")):
 """
 
 
-def test_a_folder_of_machine_code(clean: None, tmp_path: Path) -> None:
+def test_a_folder_of_machine_code(written: Written) -> None:
     """The command itself in one place, some of the same kernels again in two others: the same bytes."""
-    main = "from nsfrc.cli import main; main()"
-    elsewhere = [tmp_path / "there", tmp_path / "a longer name"]
-    started = [
-        python(tmp_path / "here", main, "compile", "closeby", "--emit", "cubin", "--arch", "sm_90", "--json"),
-        *(python(place, AGAIN) for place in elsewhere),
-    ]
-    printed = [process.communicate() for process in started]
-    assert [process.returncode for process in started] == [0, 0, 0], printed
-    folder = tmp_path / "here" / "closeby.sm_90"
-    check_folder(folder, json.loads(printed[0][0])["kernels"])
-    for path in elsewhere[0].glob("sm_*"):
+    check_folder(written.folder, written.reported)
+    one, other = written.elsewhere
+    for path in one.glob("sm_*"):
         data = path.read_bytes()
-        assert data == (elsewhere[1] / path.name).read_bytes()
-        assert b".loc" not in data and str(ROOT).encode() not in data and str(tmp_path).encode() not in data
-        if path.name.startswith("sm_90") and path.suffix == ".cubin":
-            assert data == (folder / path.name.removeprefix("sm_90.")).read_bytes()
-    assert len(list(elsewhere[0].glob("sm_*"))) == 16
+        assert data == (other / path.name).read_bytes()
+        assert b".loc" not in data and str(ROOT).encode() not in data and str(one.parent).encode() not in data
+        if path.name.startswith(COMMAND[1]) and path.suffix == ".ptx":
+            assert data == (written.folder / path.name.removeprefix(f"{COMMAND[1]}.")).read_bytes()
+    assert len(list(one.glob("sm_*"))) == 16
 
 
 def check_folder(folder: Path, reported: list[dict]) -> None:
-    manifest, program = json.loads((folder / "kernels.json").read_text()), compile_program("closeby")
-    kernels = {f"{k.label}.cubin": k for k in aot.kernels(program)}
-    assert manifest["arch"] == "sm_90" and manifest["targets"] == ["kp(img)"]
+    manifest, program = json.loads((folder / "kernels.json").read_text()), compile_program(COMMAND[0])
+    kernels = {f"{k.label}.ptx": k for k in aot.kernels(program)}
+    assert manifest["arch"] == COMMAND[1] and manifest["targets"] == ["kp(img)"]
     assert [k["file"] for k in manifest["kernels"]] == list(kernels)
     tables = [file for files in manifest["tables"].values() for file in files.values()]
     assert {p.name for p in folder.iterdir()} == {"kernels.json", *kernels, *tables}
@@ -258,7 +308,7 @@ def check_folder(folder: Path, reported: list[dict]) -> None:
     assert np.array_equal(np.load(folder / manifest["tables"]["clause"]["indices"]), packed.indices)
     for entry, one in zip(manifest["kernels"], reported, strict=True):
         kernel = kernels[entry["file"]]
-        assert (folder / entry["file"]).stat().st_size == one["cubin_bytes"]
+        assert (folder / entry["file"]).stat().st_size == one["ptx_bytes"]
         assert entry["entry"].encode() in (folder / entry["file"]).read_bytes()
         assert (entry["kernel"], entry["variant"]) == (one["kernel"], one["variant"]) == (kernel.name, kernel.variant)
         assert entry["spill_bytes"] == one["spill_bytes"] == 0
