@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-
-import torch
+from pathlib import Path
 
 from nsfrc.benchmarks.kandinsky import TEST_SEED, answers
+from nsfrc.benchmarks.measure import torch_threads
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
 from nsfrc.data.kandinsky import PATTERNS
 from nsfrc.inference.calibration import threshold_for
@@ -58,14 +58,10 @@ def measured(pattern: str, figures: int) -> Row:
     )
 
 
-def measure(quick: bool) -> Iterator[Row]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
+def measure(quick: bool, folder: Path) -> Iterator[Row]:
+    with torch_threads(1):
         for pattern in PATTERNS:
             yield measured(pattern, QUICK_FIGURES if quick else FIGURES[pattern])
-    finally:
-        torch.set_num_threads(before)
 
 
 def tell(results: Results) -> str:

@@ -1,23 +1,19 @@
 """The baselines of the paper's table 1, trained here on figures of each pattern and tested on those of accuracy.py.
 
-    python -m nsfrc.benchmarks.baselines                            both models, all patterns: over an hour on one core
-    python -m nsfrc.benchmarks.baselines --models mlp --patterns twopairs closeby
-    python -m nsfrc.benchmarks.baselines --quick --out quick.csv    one pattern, few figures: half a minute, for a look
+    nsfrc bench --parts baselines --out FOLDER        both models, all patterns: over an hour on one core
 
 YOLO+MLP: the shipped detector's object vectors through an MLP with five hidden layers of 256, as many training figures
 as in the paper. ResNet50: from scratch on the pixels, but small, so that a CPU can train it: figures of 64 × 64 pixels,
-fewer of them and few epochs; its name in the results says so. Settings are the same for all patterns. Nothing is chosen
-on test figures: the MLP's decay was chosen on another stream, BASELINE_CHOICE_SEED, with the true objects of twopairs
-and closeby, and ResNet50's settings by what a CPU can do.
+fewer of them and few epochs; its name in the results says so. Settings are the same for all patterns. Nothing was
+chosen on test figures: the MLP's decay was chosen of 0, 0.1 and 1 on other figures of twopairs and closeby, and ResNet50's
+settings by what a CPU can do.
 
-Writes results/baselines.csv after every pattern and model. A row that is there with the same settings is kept and not
-trained again, so a run that was stopped goes on; delete the file to start anew.
+A row that FOLDER/baselines.csv has with the same settings is kept and not trained again, so a run that was stopped goes
+on; delete the file to start anew.
 """
 
 from __future__ import annotations
 
-import argparse
-import csv
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -33,13 +29,11 @@ from PIL import Image
 from nsfrc.benchmarks import accuracy as ours
 from nsfrc.benchmarks import baselines_models as models
 from nsfrc.benchmarks.baselines_models import Examples, Training
-from nsfrc.benchmarks.kandinsky import BASELINE_SEED, BATCH, TEST_SEED, answers
-from nsfrc.benchmarks.measure import RESULTS, read_csv, write_csv
+from nsfrc.benchmarks.kandinsky import BASELINE_SEED, BATCH, TEST_SEED
+from nsfrc.benchmarks.measure import read_csv, torch_threads
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
-from nsfrc.data.kandinsky import PATTERNS, chosen_name, figure
+from nsfrc.data.kandinsky import PATTERNS, figure
 from nsfrc.data.render import render
-from nsfrc.errors import NsfrcError
-from nsfrc.inference.calibration import threshold_for
 from nsfrc.inference.images import prepare, to_tensor
 from nsfrc.pipelines import Pipeline, pipeline
 
@@ -118,7 +112,6 @@ def described_objects(pattern: str) -> str:
 
 
 TRAININGS = {
-    # Of decays 0, 0.1 and 1: on the figures to choose on 93, 93 and 99 % of twopairs, and 57 % of closeby with each.
     MLP: Training(epochs=60, batch=64, rate=1e-3, decay=1.0),
     RESNET50: Training(epochs=6, batch=16, rate=1e-3, decay=0.05),
 }
@@ -165,19 +158,8 @@ def seen(pipe: Pipeline, pictures: list[np.ndarray]) -> torch.Tensor:
 
 @cache
 def nsfrc_accuracy(pattern: str, figures: int) -> float:
-    """What nsfrc gets on test figures: from results/accuracy.csv if it has just these, else measured."""
-    pipe = pipeline(pattern)
-    path = RESULTS / "accuracy.csv"
-    if path.exists():
-        with path.open(newline="") as file:
-            for row in csv.DictReader(file):
-                if (row["pattern"], row["figures"], row["perception"]) == (
-                    pattern, str(figures), pipe.perception.identity
-                ):
-                    return float(row["accuracy"])
-    threshold = threshold_for(pipe.program, pipe.perception.identity).value
-    found = answers(pipe, pattern, TEST_SEED, figures)
-    return float(100 * ((found.scores >= threshold) == found.labels).mean())
+    """What nsfrc gets on the same test figures, in the same run."""
+    return ours.measured(pattern, figures).accuracy
 
 
 def examples(task: Task) -> tuple[Examples, Examples]:
@@ -210,40 +192,21 @@ def trained(task: Task) -> Row:
     )
 
 
-def complete(out: Path, wanted: Sequence[Task], work: Callable[[Task], Row] = trained) -> list[Row]:
-    """The rows of all tasks, each written to `out` as soon as it is there; rows of other settings stay in the file."""
+def complete(out: Path, wanted: Sequence[Task], work: Callable[[Task], Row] = trained) -> Iterator[Row]:
+    """The row of every task: kept where `out` has it with the same settings, else trained."""
     rows: list[Row] = read_csv(out, Row) if out.exists() else []
-    found = []
     for task in wanted:
         row = next((row for row in rows if settings_of(row) == task.settings), None)
         if row is not None:
             click.echo(f"{task.pattern}, {task.name}: kept from {out}", err=True)
-        else:
-            row = work(task)
-            rows.append(row)
-            out.parent.mkdir(parents=True, exist_ok=True)
-            write_csv(out, rows, first=KEYS)
-        found.append(row)
-    return found
+        yield row or work(task)
 
 
-def run(out: Path, quick: bool) -> list[Row]:
-    """All patterns and both models; one pattern and few figures if `quick`. Goes on where an earlier run stopped."""
-    return complete(out, usual(quick))
-
-
-def usual(quick: bool) -> list[Task]:
-    return tasks(PATTERNS[:1] if quick else PATTERNS, (MLP, RESNET50), quick)
-
-
-def measure(quick: bool) -> Iterator[Row]:
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        for task in usual(quick):
-            yield trained(task)
-    finally:
-        torch.set_num_threads(before)
+def measure(quick: bool, folder: Path) -> Iterator[Row]:
+    """All patterns and both models; one pattern and few figures if `quick`."""
+    with torch_threads(1):
+        wanted = tasks(PATTERNS[:1] if quick else PATTERNS, (MLP, RESNET50), quick)
+        yield from complete(folder / "baselines.csv", wanted)
 
 
 def tell(results: Results) -> str:
@@ -264,29 +227,3 @@ PART = Part(
     "baselines", "what networks learn from figures of a pattern without rules, beside nsfrc on the same test figures",
     (Table("baselines", Row, KEYS, (Judged("test_accuracy", slack=3.0, absolute=True),)),), measure, tell,
 )
-
-
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--quick", action="store_true", help="one pattern, few figures; needs --out")
-    parser.add_argument("--patterns", nargs="+", metavar="PATTERN", help=f"of {', '.join(PATTERNS)}; all by default")
-    parser.add_argument("--models", nargs="+", choices=(MLP, RESNET50), default=[MLP, RESNET50])
-    parser.add_argument("--out", type=Path, help="instead of results/baselines.csv")
-    options = parser.parse_args()
-    if options.quick and options.out is None:
-        parser.error("--quick needs --out: the file of results is for whole runs")
-    torch.set_num_threads(1)
-    try:
-        patterns = [chosen_name(one) for one in options.patterns or PATTERNS[:1 if options.quick else None]]
-        if unknown := [one for one in patterns if one not in PATTERNS]:
-            raise NsfrcError(f"{unknown[0]} figures have no label: take of {', '.join(PATTERNS)}")
-        out = options.out or RESULTS / "baselines.csv"
-        for row in complete(out, tasks(patterns, options.models, options.quick)):
-            print(row)
-    except NsfrcError as error:
-        sys.exit(f"error: {error}")
-    print(f"written to {out}")
-
-
-if __name__ == "__main__":
-    main()

@@ -6,7 +6,7 @@ code. A timed ratio is said to have changed only where the ranges from p20 to p8
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +16,8 @@ from nsfrc.benchmarks.measure import Compared
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table
 from nsfrc.errors import NsfrcError
 
+# One or two runs say nothing of how far others would have been from them.
+ENOUGH_RUNS, UNSURE = 3, 1.4
 WORSE, BETTER, SAME, GONE, NEW = "worse", "better", "same", "gone", "new"
 
 
@@ -38,15 +40,15 @@ class Change:
         return asdict(self)
 
 
-def compare(new: Path, old: Path) -> list[Change]:
-    """All judged values of the parts that both folders have."""
+def compare(new: Path, old: Path, say: Callable[[str], None] = print) -> list[Change]:
+    """All judged values of the parts that both folders have. say: is told which parts cannot be read."""
     if not old.is_dir():
         raise NsfrcError(f"there is no folder {old}: --against takes one that `nsfrc bench --out` wrote")
     found: list[Change] = []
     in_common = False
     for name in suite.PARTS:
         one = suite.part(name)
-        mine, theirs = suite.load(one, new), suite.load(one, old)
+        mine, theirs = suite.load(one, new, say), suite.load(one, old, say)
         if mine is not None and theirs is not None:
             in_common = True
             found += _part(one, mine, theirs)
@@ -96,4 +98,5 @@ def _range(judged: Judged, row: Any, sign: int) -> tuple[float, float]:
     timed = judged.column == "ratio" and isinstance(row, Compared)
     if not timed or row.baseline_p20 is None or row.baseline_p80 is None:
         return value, value
-    return row.baseline_p20 / row.p80, row.baseline_p80 / row.p20
+    doubt = UNSURE if min(row.runs, row.baseline_runs) < ENOUGH_RUNS else 1.0
+    return row.baseline_p20 / row.p80 / doubt, row.baseline_p80 / row.p20 * doubt

@@ -9,17 +9,16 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
+from pathlib import Path
 
 from nsfrc import ir
 from nsfrc.benchmarks import naive
-from nsfrc.benchmarks.measure import Compared, compared, in_child, timed, timing
-from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown, seconds, times
+from nsfrc.benchmarks.measure import Compared, compared, in_child, memory_mb, timed, timing
+from nsfrc.benchmarks.parts import PROGRAMS, Judged, Part, Results, Table, markdown, seconds, times
 from nsfrc.compiler import compile_file
 from nsfrc.ground import sizes
 from nsfrc.herbrand import Herbrand
 
-PROGRAMS = ("twopairs", "threepairs", "closeby", "red_triangle", "online_pair", "nine_circles",
-            "clevr_hans3", "clevr_hans7")
 LARGE = ("threepairs", 12)
 RUNS = 3
 BASELINE = "naive grounding"
@@ -65,7 +64,8 @@ def compile_once(name: str, slots: int | None, baseline: bool) -> dict[str, floa
     start = time.perf_counter()
     done = compile_file(name, slots=None if slots is None else {"object": slots})
     result: dict[str, float] = {
-        "seconds": time.perf_counter() - start, "ground": done.seconds["ground"], "compile_gb": _peak_gb(),
+        "seconds": time.perf_counter() - start, "ground": done.seconds["ground"],
+        "compile_gb": memory_mb("VmHWM") / 1e3,
         "slots": next(len(t.constants) for t in done.program.types if t.role == ir.OBJECT),
         "rows_live": done.ground.rows, "rows_plan": done.plan.rows, "products": done.plan.products,
         "atoms": _body_atoms(done.program),
@@ -73,11 +73,6 @@ def compile_once(name: str, slots: int | None, baseline: bool) -> dict[str, floa
     if baseline and result["atoms"] <= MOST_ATOMS:
         result["naive"] = timed(lambda: naive.rows(done.program), budget=0.1).median
     return result
-
-
-def _peak_gb() -> float:
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith("VmHWM")) / 1e6
 
 
 def _body_atoms(program: ir.Program) -> int:
@@ -101,7 +96,7 @@ def compiled(name: str, slots: int | None = None, runs: int = RUNS, baseline_run
     )
 
 
-def measure(quick: bool) -> Iterator[CompileRow]:
+def measure(quick: bool, folder: Path) -> Iterator[CompileRow]:
     for name in PROGRAMS:
         yield compiled(name, runs=1 if quick else RUNS)
     if not quick:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, fields
 
 from nsfrc.benchmarks.card import A100, Card
 from nsfrc.plan import Plan
+from nsfrc.program import Program
 
 FLOAT, INDEX = 4, 8  # bytes: float32, and int64 as torch indexes with
 # Seconds to start an operation from Python: an assumption, on the low side.
@@ -40,6 +41,12 @@ class Moved:
 def op(read: float, written: float, flops: float = 0, exps: float = 0) -> Moved:
     """An operation, by float32 values read and written."""
     return Moved(FLOAT * read, FLOAT * written, flops, exps, 1)
+
+
+def gathered_gb(program: Program, batch: int) -> float:
+    """The largest tensor: the values of one clause's bodies, [B, G, S, L]."""
+    ground = program.ground
+    return batch * ground.G * ground.S * ground.L * FLOAT / 1e9
 
 
 def gather(plan: Plan, batch: int) -> Moved:

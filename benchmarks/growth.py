@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from nsfrc.benchmarks.dense import gathered_gb
 from nsfrc.benchmarks.generated import program_text
-from nsfrc.benchmarks.measure import Compared, compared, timed
+from nsfrc.benchmarks.measure import Compared, compared, timed, torch_threads
+from nsfrc.benchmarks.paper_figures_base import BLUE, GREY, RED
 from nsfrc.benchmarks.parts import Part, Results, Table, markdown, seconds, times
-from nsfrc.program import Program
 from nsfrc.program import compile as compile_program
 
 if TYPE_CHECKING:
@@ -48,10 +49,15 @@ class Grown(Compared):
     dense_gb: float
 
     def __str__(self) -> str:
-        base = f"dense {seconds(self.baseline_median)}  {times(self.ratio)}" if self.ratio \
-            else f"dense needs {self.dense_gb:,.1f} GB a clause"
+        base = f"dense {seconds(self.baseline_median)}  {times(self.ratio)}" if self.ratio else f"dense {self.without}"
         return f"{self.rows_live:>8,} live rows → {self.rows_plan:>6,}  compiled in " \
             f"{seconds(self.compile_seconds):>7}  {seconds(self.median):>8}  {base}"
+
+
+    @property
+    def without(self) -> str:
+        """Why there is no ratio."""
+        return f"needs {self.dense_gb:,.1f} GB a clause" if self.dense_gb > DENSE_LIMIT_GB else "left out"
 
 
 @dataclass(frozen=True)
@@ -84,7 +90,7 @@ def grown(name: str | Path, slots: Mapping[str, int] | None = None, limit_gb: fl
     start = time.perf_counter()
     program = compile_program(name, slots=slots)
     took = time.perf_counter() - start
-    V0, gathered = valuations(program, BATCH), dense_gb(program, BATCH)
+    V0, gathered = valuations(program, BATCH), gathered_gb(program, BATCH)
     with torch.no_grad():
         mine = program.reasoner("cpu", outputs="targets", inputs="neural")
         ours, base = timed(lambda: mine(V0), budget=0.3), None
@@ -97,24 +103,20 @@ def grown(name: str | Path, slots: Mapping[str, int] | None = None, limit_gb: fl
     }
 
 
-def dense_gb(program: Program, batch: int) -> float:
-    """Values that the dense form gathers for one clause, [B, G, S, L]."""
-    ground = program.ground
-    return batch * ground.G * ground.S * ground.L * 4 / 1e9
+def measure(quick: bool, folder: Path) -> Iterator[Grown]:
+    with torch_threads(1):
+        yield from _measure(quick)
 
 
-def measure(quick: bool) -> Iterator[Grown]:
-    import torch
-
-    torch.set_num_threads(1)
+def _measure(quick: bool) -> Iterator[Grown]:
     limit = QUICK_DENSE_LIMIT_GB if quick else DENSE_LIMIT_GB
     grown("closeby")  # builds the grammar, loads or compiles the kernels
     for name, counts in (QUICK_OBJECTS if quick else OBJECTS).items():
         for objects in counts:
             yield ObjectsRow(**grown(name, {"object": objects}, limit), program=name, objects=objects)
-    with tempfile.TemporaryDirectory() as folder:
+    with tempfile.TemporaryDirectory() as scratch:
         for clauses in QUICK_CLAUSES if quick else CLAUSES:
-            path = Path(folder) / f"generated_{clauses}.pl"
+            path = Path(scratch) / f"generated_{clauses}.pl"
             path.write_text(program_text(clauses))
             yield ClausesRow(**grown(path, limit_gb=limit), clauses=clauses)
 
@@ -124,7 +126,7 @@ def tell(results: Results) -> str:
     cases += [(row, f"{row.clauses:,} generated clauses") for row in results.get("growth_clauses", [])]
     lines = [
         [case, f"{row.rows_live:,}", f"{row.rows_plan:,}", seconds(row.compile_seconds), seconds(row.median),
-         seconds(row.baseline_median) if row.ratio else f"needs {row.dense_gb:,.1f} GB a clause", times(row.ratio)]
+         seconds(row.baseline_median) if row.ratio else row.without, times(row.ratio)]
         for row, case in cases
     ]
     header = ["program", "live rows", "rows in the plan", "compiled in", f"time for {BATCH}", BASELINE,
@@ -135,7 +137,7 @@ def tell(results: Results) -> str:
     )
 
 
-OURS, DENSE, LIVE = "#2a4bd7", "#b03030", "#888888"
+OURS, DENSE, LIVE = BLUE, RED, GREY
 
 
 def draw(results: Results, folder: Path) -> Sequence[Path]:
@@ -143,12 +145,9 @@ def draw(results: Results, folder: Path) -> Sequence[Path]:
     by_objects, by_clauses = results.get("growth_objects", []), results.get("growth_clauses", [])
     if not by_objects and not by_clauses:
         return []
-    import matplotlib
+    from matplotlib import pyplot as plt
 
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharex="col", sharey="row")
+    figure, axes = plt.subplots(2, 2, figsize=(10, 7), sharex="col", sharey="row", layout="constrained")
     for name, marker in (("twopairs", "o"), ("threepairs", "s")):
         mine = [row for row in by_objects if row.program == name]
         if mine:
@@ -156,9 +155,8 @@ def draw(results: Results, folder: Path) -> Sequence[Path]:
     if by_clauses:
         _lines(axes[0, 1], axes[1, 1], by_clauses, [row.clauses for row in by_clauses], "", "o")
     _label(axes, sorted({row.objects for row in by_objects}), [row.clauses for row in by_clauses])
-    figure.suptitle(f"Time for a batch of {BATCH} on one thread, and rows. The dense reference ends where it needs "
-                    f"over {DENSE_LIMIT_GB:g} GB a clause", fontsize=10)
-    figure.tight_layout()
+    figure.suptitle(f"Time for a batch of {BATCH} on one thread, and rows. The dense reference ends where it would "
+                    "need too much", fontsize=11)
     path = folder / "growth.png"
     figure.savefig(path, dpi=100)
     plt.close(figure)
@@ -180,7 +178,7 @@ def _label(axes: Any, objects: Sequence[int], clauses: Sequence[int]) -> None:
         axis.set(xscale="log", yscale="log")
         axis.grid(alpha=0.3)
         if axis.get_legend_handles_labels()[0]:
-            axis.legend(fontsize=8)
+            axis.legend(fontsize=9)
     for column, ticks in ((0, objects), (1, clauses)):
         axes[1, column].set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         axes[1, column].set_xticks([], minor=True)

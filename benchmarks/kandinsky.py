@@ -25,7 +25,6 @@ CALIBRATION_SEED = 2_000_000
 TEST_SEED = 3_000_000
 BASELINE_SEED = 6_000_000  # what the baselines train on
 CONFUSION_SEED = 7_000_000  # pattern-free, for `nsfrc figures`
-BASELINE_CHOICE_SEED = 8_000_000  # what settings of the baselines are chosen on
 BATCH = 50
 SURE = 0.5  # objectness from which on an object counts as found
 

@@ -12,7 +12,8 @@ import sys
 import time
 import types
 import typing
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -23,6 +24,7 @@ from nsfrc.artifact import write_whole
 from nsfrc.errors import NsfrcError
 
 RESULTS = Path(__file__).parent / "results"
+MEASURED_WITH = "measured_with"
 
 
 @dataclass(frozen=True)
@@ -69,20 +71,43 @@ def timing(seconds: Iterable[float]) -> Timing:
     return Timing(statistics.median(times), times[len(times) // 5], times[len(times) * 4 // 5], len(times))
 
 
-def timed(work: Callable[[], object], budget: float = 0.5, most: int = 200, least: int = 3) -> Timing:
-    """Run once to warm up, then until the budget (seconds) is spent; what takes longer than that runs once only."""
-    start = time.perf_counter()
-    work()
-    first = time.perf_counter() - start
-    if first > budget:
-        return Timing(first, first, first, 1)
+def timed(
+    work: Callable[[], object], budget: float = 0.5, most: int = 200, least: int = 3, patience: float = 4.0
+) -> Timing:
+    """Run once to warm up, then until the budget (seconds) is spent.
+
+    What takes longer than the budget runs up to `least` times, the first included, within `patience` seconds.
+    """
+    first = _seconds(work)
     times: list[float] = []
+    if first > budget:
+        times = [first]
+        while len(times) < least and sum(times) + first < patience:
+            times.append(_seconds(work))
+        return timing(times)
     start = time.perf_counter()
     while len(times) < most and (len(times) < least or time.perf_counter() - start < budget):
-        before = time.perf_counter()
-        work()
-        times.append(time.perf_counter() - before)
+        times.append(_seconds(work))
     return timing(times)
+
+
+def _seconds(work: Callable[[], object]) -> float:
+    before = time.perf_counter()
+    work()
+    return time.perf_counter() - before
+
+
+@contextmanager
+def torch_threads(count: int) -> Iterator[None]:
+    """So many threads for torch and the CPU engine, and afterwards as before."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(count)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @cache
@@ -111,21 +136,23 @@ def _gpu() -> str:
 
 
 def write_csv(path: Path, rows: Iterable[object], first: Sequence[str] = ()) -> None:
-    """Dataclass rows as CSV, with the machine's columns added. first: the columns to begin with."""
+    """Dataclass rows as CSV, with the machine's columns added. first: the columns to begin with.
+
+    Rows that `read_csv` gave keep the machine's columns that they had.
+    """
     rows = list(rows)
     text = io.StringIO()
     names = [f.name for f in fields(rows[0])]  # type: ignore[arg-type]
-    about = machine()
-    writer = csv.DictWriter(text, [*first, *(name for name in names if name not in first), *about])
+    writer = csv.DictWriter(text, [*first, *(name for name in names if name not in first), *machine()])
     writer.writeheader()
     for row in rows:
         values = {k: f"{v:.6g}" if isinstance(v, float) else v for k, v in asdict(row).items()}  # type: ignore[call-overload]
-        writer.writerow({**values, **about})
+        writer.writerow({**values, **getattr(row, MEASURED_WITH, machine())})
     write_whole(path, text.getvalue().encode())
 
 
 def read_csv(path: Path, row: type) -> list[Any]:
-    """Rows that `write_csv` wrote, as their dataclass again; the machine's columns are left out."""
+    """Rows that `write_csv` wrote, as their dataclass again; each remembers the machine it was measured on."""
     try:
         with path.open(newline="", encoding="utf-8") as file:
             lines = list(csv.DictReader(file))
@@ -135,19 +162,20 @@ def read_csv(path: Path, row: type) -> list[Any]:
     found = []
     for number, line in enumerate(lines, 2):
         try:
-            found.append(row(**{f.name: _value(line[f.name], kinds[f.name]) for f in fields(row)}))
+            made = row(**{f.name: _value(line[f.name], kinds[f.name]) for f in fields(row)})
         except (KeyError, ValueError, TypeError) as error:
             what = f"has no column {error}" if isinstance(error, KeyError) else f"line {number}: {error}"
             raise NsfrcError(f"{path} {what}: it was not written by this version; measure it again") from None
+        # Beside the fields: it takes no part in comparing rows. The rows are frozen, hence this way.
+        object.__setattr__(made, MEASURED_WITH, {name: line.get(name) or "unknown" for name in machine()})
+        found.append(made)
     return found
 
 
-def made_with(path: Path, row: type) -> str:
-    """The machine's columns of a CSV file's first row, in words."""
-    with path.open(newline="", encoding="utf-8") as file:
-        line = next(csv.DictReader(file))
-    mine = {f.name for f in fields(row)}
-    return ", ".join(f"{name} {value}" for name, value in line.items() if name not in mine and value != "none")
+def measured_with(row: Any) -> str:
+    """The machine of a row, in words."""
+    return ", ".join(f"{name} {value}" for name, value in getattr(row, MEASURED_WITH, machine()).items()
+                     if value != "none")
 
 
 def _value(text: str, kind: Any) -> Any:
@@ -158,15 +186,21 @@ def _value(text: str, kind: Any) -> Any:
     return text == "True" if kind is bool else kind(text)
 
 
+def memory_mb(entry: str) -> float:
+    """What Linux says of this process: VmRSS is what it holds, VmHWM the most it held."""
+    # Not getrusage: its peak starts from the parent's memory.
+    with open("/proc/self/status") as status:
+        return next(int(line.split()[1]) for line in status if line.startswith(f"{entry}:")) / 1e3
+
+
 def in_child(code: str) -> dict[str, float]:
     """Run Python code that fills a dict `result`; adds the child's peak memory in GB."""
-    # VmHWM and not getrusage: the latter starts from the parent's memory.
-    script = f"import json, re\nresult = {{}}\n{code}\n" \
-        "peak = re.search(r'VmHWM:\\s+(\\d+)', open('/proc/self/status').read())\n" \
-        "result['peak_gb'] = int(peak[1]) / 1e6\nprint(json.dumps(result))"
+    script = f"import json\nfrom nsfrc.benchmarks.measure import memory_mb\nresult = {{}}\n{code}\n" \
+        "result['peak_gb'] = memory_mb('VmHWM') / 1e3\nprint(json.dumps(result))"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     if done.returncode:
-        raise RuntimeError(done.stderr)
+        last = (done.stderr.strip().splitlines() or [f"it ended with {done.returncode}"])[-1]
+        raise NsfrcError(f"a process that measures failed: {last}")
     answer = json.loads(done.stdout.splitlines()[-1])
     assert isinstance(answer, dict)
     return answer

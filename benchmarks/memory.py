@@ -11,18 +11,17 @@ import ctypes
 import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from nsfrc.benchmarks import dense
-from nsfrc.benchmarks.measure import in_child
-from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown, times
+from nsfrc.benchmarks.measure import in_child, memory_mb
+from nsfrc.benchmarks.parts import PROGRAMS, Judged, Part, Results, Table, markdown, times
 from nsfrc.program import Program, open_program
 
 if TYPE_CHECKING:
     import torch
 
-PROGRAMS = ("twopairs", "threepairs", "closeby", "red_triangle", "online_pair", "nine_circles",
-            "clevr_hans3", "clevr_hans7")
 QUICK = ("twopairs", "red_triangle")
 BATCHES = (50, 1000)
 DENSE_LIMIT_MB = 1000.0
@@ -81,7 +80,8 @@ def reasoning_mb(name: str, batches: tuple[int, ...]) -> dict[str, float]:
 def _batch_mb(program: Program, V0: torch.Tensor) -> dict[str, float]:
     batch = len(V0)
     found = {
-        "cpu": added_mb(lambda: fresh(program).reasoner("cpu")(V0)), "gathered": gathered_mb(program, batch),
+        "cpu": added_mb(lambda: fresh(program).reasoner("cpu")(V0)),
+        "gathered": 1e3 * dense.gathered_gb(program, batch),
         "computed": dense.peak(program.plan, program.steps, batch, False) / 1e6,
     }
     if found["gathered"] <= DENSE_LIMIT_MB:
@@ -94,26 +94,15 @@ def fresh(program: Program) -> Program:
     return replace(program)
 
 
-def gathered_mb(program: Program, batch: int) -> float:
-    """The largest tensor of the dense form: the values of one clause's bodies, [B, G, S, L]."""
-    ground = program.ground
-    return batch * ground.G * ground.S * ground.L * 4 / 1e6
-
-
 def added_mb(work: Callable[[], object]) -> float:
     """How far the memory of this process rises above where it stands while `work` runs."""
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     with open("/proc/self/clear_refs", "w") as control:
         control.write("5")  # sets the peak back to what is held now
-    before = _status_mb("VmRSS")
+    before = memory_mb("VmRSS")
     work()
-    return max(_status_mb("VmHWM") - before, 0.0)
-
-
-def _status_mb(entry: str) -> float:
-    with open("/proc/self/status") as status:
-        return next(int(line.split()[1]) for line in status if line.startswith(f"{entry}:")) / 1e3
+    return max(memory_mb("VmHWM") - before, 0.0)
 
 
 def memory_row(program: str, batch: int, mb: float, base: float | None, computed: float, gathered: float) -> MemoryRow:
@@ -126,7 +115,7 @@ def memory_row(program: str, batch: int, mb: float, base: float | None, computed
     )
 
 
-def measure(quick: bool) -> Iterator[MemoryRow]:
+def measure(quick: bool, folder: Path) -> Iterator[MemoryRow]:
     batches = BATCHES[:1] if quick else BATCHES
     for name in QUICK if quick else PROGRAMS:
         found = in_child(CHILD.format(program=name, batches=batches))

@@ -55,8 +55,7 @@ def draw(wanted: Wanted) -> Drawn:
     reasoning, whole = _read(folder, REASONING, Reasoning), _read(folder, WHOLE, Whole)
     points = [*reasoning_rows(reasoning), *whole_rows(whole)]
     figure = canvas(12.5, 5.4)
-    sets = max(row.sets for row in reasoning)
-    figure.suptitle(f"Time by batch size: mean and standard deviation over {sets} Kandinsky sets", fontweight="bold")
+    figure.suptitle("Time by batch size: mean and standard deviation over Kandinsky sets", fontweight="bold")
     left, right = figure.subplots(1, 2)
     _reasoning(left, [p for p in points if p.panel == "reasoning"])
     _whole(right, [p for p in points if p.panel == "end to end"])
@@ -101,7 +100,7 @@ def _reasoning(axis: Axes, points: Sequence[Row]) -> None:
             if style == LINES[0]:
                 axis.errorbar(batches, means, _bars(line), fmt="none", color=colour, capsize=2.5, lw=1, alpha=0.7)
     axis.set(xscale="log", yscale="log", xlabel="images in a batch", ylabel="milliseconds a batch",
-             title="Reasoning alone")
+             title=f"Reasoning alone, {points[0].sets} sets")
     _, top = axis.get_ylim()
     axis.set_ylim(top=5 * top)  # room for the legend
     axis.xaxis.set_major_formatter(thousands)
@@ -122,16 +121,21 @@ def _whole(axis: Axes, points: Sequence[Row]) -> None:
     whole = [p for p in points if p.of == "all"]
     batches = [p.batch for p in whole]
     axis.stackplot(batches, [[p.mean for p in points if p.of == stage] for stage in STAGES],
-                   labels=[f"{stage}, {_share(points, stage):.1%}" for stage in STAGES],
+                   labels=[f"{stage}, {_percent(_share(points, stage))}" for stage in STAGES],
                    colors=list(COLOURS.values()), alpha=0.75)
     axis.errorbar(batches, [p.mean for p in whole], [p.deviation or 0 for p in whole], color="black", marker="o", ms=4,
                   capsize=3, lw=1.2, label="all, and standard deviation")
-    axis.set(xlabel="images in a batch", ylabel="milliseconds a batch", title="From image file to answer, one thread",
+    axis.set(xlabel="images in a batch", ylabel="milliseconds a batch",
+             title=f"From image file to answer, one thread, {whole[0].sets} sets",
              ylim=(0, None), xlim=(min(batches), None))
     axis.grid()
     handles, names = axis.get_legend_handles_labels()
     axis.legend(handles[::-1], names[::-1], frameon=False, loc="upper left", alignment="left",
                 title=f"shares at batch {batches[-1]}", title_fontsize=9)
+
+
+def _percent(share: float) -> str:
+    return f"{share:.1%}" if share >= 0.001 else "< 0.1%"
 
 
 def _share(points: Sequence[Row], stage: str) -> float:

@@ -22,6 +22,8 @@ class Judged:
 
 
 RATIO = Judged("ratio")
+KANDINSKY = ("twopairs", "threepairs", "closeby", "red_triangle", "online_pair", "nine_circles")
+PROGRAMS = (*KANDINSKY, "clevr_hans3", "clevr_hans7")
 
 
 @dataclass(frozen=True)
@@ -42,15 +44,16 @@ Results = dict[str, list[Any]]
 class Part:
     """A part of the suite.
 
-    measure: quick or not → rows of any of its tables, as they come; the first of `tables` whose `row` is the row's type
-    takes it. derive: further rows from those measured (means over sets). draw: results and a folder → the pictures
-    written there, drawn from the results only. tell: results → Markdown for the summary, without a heading.
+    measure: quick or not, and the folder of results, which may have rows already → rows of any of its tables, as they
+    come; the first of `tables` whose `row` is the row's type takes it. derive: further rows from those measured (means
+    over sets). draw: results and a folder → the pictures written there, drawn from the results only. tell: results →
+    Markdown for the summary, without a heading.
     """
 
     name: str
     about: str
     tables: tuple[Table, ...]
-    measure: Callable[[bool], Iterator[Any]]
+    measure: Callable[[bool, Path], Iterator[Any]]
     tell: Callable[[Results], str]
     draw: Callable[[Results, Path], Sequence[Path]] | None = None
     derive: Callable[[Results], Results] | None = None

@@ -16,12 +16,12 @@ import torch
 
 import nsfrc
 from nsfrc.benchmarks.bound import bounds, throughput
-from nsfrc.benchmarks.measure import Compared, Timing, compared, timed
-from nsfrc.benchmarks.parts import Part, Results, Table, markdown, seconds, times
+from nsfrc.benchmarks.dense import gathered_gb
+from nsfrc.benchmarks.measure import Compared, Timing, compared, timed, torch_threads
+from nsfrc.benchmarks.paper_figures_base import BLUE, GREEN, RED
+from nsfrc.benchmarks.parts import KANDINSKY, PROGRAMS, Part, Results, Table, markdown, seconds, times
 from nsfrc.program import Program
 
-KANDINSKY = ("twopairs", "threepairs", "closeby", "red_triangle", "online_pair", "nine_circles")
-PROGRAMS = (*KANDINSKY, "clevr_hans3", "clevr_hans7")
 BATCHES = (1, 5, *range(10, 51, 5), 100, 200, 500, 1000)
 QUICK_BATCHES = (1, 10, 50)
 DENSE_GB, QUICK_DENSE_GB = 1.0, 0.1
@@ -78,36 +78,27 @@ def valuations(program: Program, batch: int) -> torch.Tensor:
     return torch.from_numpy(V0)
 
 
-def dense_gb(program: Program, batch: int) -> float:
-    """What the dense reference gathers for one clause."""
-    ground = program.ground
-    return batch * ground.G * ground.S * ground.L * 4 / 1e9
-
-
-def measure(quick: bool) -> Iterator[Row]:
-    before = torch.get_num_threads()
-    try:
-        for name in KANDINSKY if quick else PROGRAMS:
-            program = nsfrc.compile(name)
-            for batch in QUICK_BATCHES if quick else BATCHES:
-                for threads in (1,) if quick else (1, 2):
-                    yield _on_cpu(program, batch, threads, quick)
-                if torch.cuda.is_available():
-                    yield _on_gpu(program, batch)
-    finally:
-        torch.set_num_threads(before)
+def measure(quick: bool, folder: Path) -> Iterator[Row]:
+    for name in KANDINSKY if quick else PROGRAMS:
+        program = nsfrc.compile(name)
+        for batch in QUICK_BATCHES if quick else BATCHES:
+            for threads in (1,) if quick else (1, 2):
+                with torch_threads(threads):
+                    row = _on_cpu(program, batch, threads, quick)
+                yield row
+            if torch.cuda.is_available():
+                yield _on_gpu(program, batch)
 
 
 @torch.no_grad()
 def _on_cpu(program: Program, batch: int, threads: int, quick: bool) -> Row:
-    torch.set_num_threads(threads)
     budget = 0.1 if quick else 0.3
     V0 = valuations(program, batch)
     every, targets = program.reasoner(), program.reasoner(outputs="targets", inputs="neural")
     every(V0), targets(V0)  # the first call of all compiles the kernels
     mine, only = timed(lambda: every(V0), budget), timed(lambda: targets(V0), budget)
     speed = throughput()  # now, because the clock of a shared machine wanders
-    needed, dense = dense_gb(program, batch), None
+    needed, dense = gathered_gb(program, batch), None
     if needed <= (QUICK_DENSE_GB if quick else DENSE_GB):
         reference = program.reasoner("reference")
         dense = timed(lambda: reference(V0), 2 * budget)
@@ -122,7 +113,7 @@ def _on_gpu(program: Program, batch: int) -> Row:
     """Both on the card, waiting for it at the end of every run."""
     V0 = valuations(program, batch).cuda()
     every, targets = program.reasoner("gpu"), program.reasoner("gpu", outputs="targets", inputs="neural")
-    needed, dense = dense_gb(program, batch), None
+    needed, dense = gathered_gb(program, batch), None
     if needed <= DENSE_GB:
         dense = _waited(program.reasoner("reference"), V0)
     return Row(**compared(_waited(every, V0), DENSE, dense), program=program.name, engine="gpu", threads=1, batch=batch,
@@ -171,7 +162,7 @@ def _cell(row: Row) -> str:
 
 
 STYLES = {1: "-o", 2: "--s"}
-COLORS = {"dense": "#b03030", "cpu": "#2a4bd7", "gpu": "#2c8a4b"}
+COLORS = {"dense": RED, "cpu": BLUE, "gpu": GREEN}
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -198,14 +189,14 @@ def draw(results: Results, folder: Path) -> list[Path]:
         best = f"\n{times(known[-1].ratio)} at batch {known[-1].batch}, one thread" if known else ""
         axis.set(title=f"{name}{best}", xscale="log", yscale="log", xlabel="batch size", ylabel="seconds a batch")
         axis.grid(alpha=0.3)
-    grid[0, 0].legend(fontsize=7)
+    grid[0, 0].legend(fontsize=8.5)
     figure.savefig(path, dpi=100)
     plt.close(figure)
     return [path]
 
 
 PART = Part(
-    "reasoning", "V0 to V_T by batch size, engines side by side, for all programs",
+    "reasoning", "V0 to V_T by batch size, engines side by side",
     (Table("reasoning", Row, ("program", "engine", "threads", "batch")),
      Table("reasoning_by_batch", BatchRow, ("engine", "threads", "batch"), judged=())),
     measure, tell, draw, by_batch,

@@ -6,6 +6,7 @@ import importlib
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 from nsfrc.benchmarks.measure import read_csv, write_csv
 from nsfrc.benchmarks.parts import Part, Results, Table
@@ -31,36 +32,63 @@ def part(name: str) -> Part:
     return found
 
 
-def run(one: Part, folder: Path, quick: bool, say: Callable[[str], None]) -> Results:
-    """Measure a part. Its CSV files are rewritten after every row, so that stopping early keeps what there is."""
+def run(one: Part, folder: Path, quick: bool, say: Callable[[str], None]) -> None:
+    """Measure a part anew. Its files are rewritten after every row, so that stopping at any time loses none.
+
+    Until the part has come to its end, earlier rows stay that were not measured again; then they go.
+    """
+    earlier = load(one, folder, say) or {table.name: [] for table in one.tables}
     results: Results = {table.name: [] for table in one.tables}
-    for row in one.measure(quick):
-        table = next(t for t in one.tables if t.row is type(row))
-        results[table.name].append(row)
-        keep(table, results, folder)
-        say(str(row))
-    for name, rows in (one.derive(results) if one.derive else {}).items():
-        results[name] = rows
-        keep(next(t for t in one.tables if t.name == name), results, folder)
-    return results
+    try:
+        for row in one.measure(quick, folder):
+            table = next(t for t in one.tables if t.row is type(row))
+            results[table.name].append(row)
+            _keep(table, _merged(table, results[table.name], earlier[table.name]), folder)
+            say(str(row))
+    except BaseException:
+        if any(results.values()):
+            results = {t.name: _merged(t, results[t.name], earlier[t.name]) for t in one.tables}
+            _keep_all(one, results, folder)
+        raise
+    _keep_all(one, results, folder)
 
 
-def keep(table: Table, results: Results, folder: Path) -> None:
-    write_csv(folder / f"{table.name}.csv", results[table.name], first=table.keys)
+def _merged(table: Table, new: list[Any], earlier: list[Any]) -> list[Any]:
+    measured = {_key(table, row) for row in new}
+    return new + [row for row in earlier if _key(table, row) not in measured]
 
 
-def load(one: Part, folder: Path) -> Results | None:
-    """What a folder has of a part, with derived rows made anew; None where nothing was measured."""
+def _key(table: Table, row: Any) -> tuple[Any, ...]:
+    return tuple(getattr(row, name) for name in table.keys)
+
+
+def _keep_all(one: Part, results: Results, folder: Path) -> None:
+    for table in one.tables:
+        rows = _derived(one, results)[table.name]
+        if rows:
+            _keep(table, rows, folder)
+
+
+def _keep(table: Table, rows: list[Any], folder: Path) -> None:
+    write_csv(folder / f"{table.name}.csv", rows, first=table.keys)
+
+
+def _derived(one: Part, results: Results) -> Results:
+    return results | (one.derive(results) if one.derive else {})
+
+
+def load(one: Part, folder: Path, say: Callable[[str], None]) -> Results | None:
+    """What a folder has of a part, with derived rows made anew.
+
+    None where nothing was measured, or by another version, which is said.
+    """
     measured = [t for t in one.tables if (folder / f"{t.name}.csv").is_file()]
-    if not measured:
+    try:
+        results = {t.name: read_csv(folder / f"{t.name}.csv", t.row) if t in measured else [] for t in one.tables}
+    except NsfrcError as error:
+        say(f"left out: {error}")
         return None
-    results: Results = {t.name: [] for t in one.tables}
-    results |= {t.name: read_csv(folder / f"{t.name}.csv", t.row) for t in measured}
-    if not any(results.values()):
-        return None
-    if one.derive is not None:
-        results |= one.derive(results)
-    return results
+    return _derived(one, results) if any(results.values()) else None
 
 
 def draw(parts: Sequence[tuple[Part, Results]], folder: Path) -> list[Path]:

@@ -7,26 +7,28 @@ from pathlib import Path
 
 from nsfrc.artifact import write_whole
 from nsfrc.benchmarks.compare import BETTER, GONE, NEW, SAME, WORSE, Change
-from nsfrc.benchmarks.measure import made_with
+from nsfrc.benchmarks.measure import measured_with
 from nsfrc.benchmarks.parts import Part, Results, markdown
+from nsfrc.errors import NsfrcError
 
-FILE = "README.md"
+FILE, TITLE = "README.md", "# Benchmark results"
 
 
 def write(folder: Path, parts: Sequence[tuple[Part, Results]], pictures: Sequence[Path],
           changes: Sequence[Change] = (), against: Path | None = None) -> Path:
     """The page, from rows and pictures that are in the folder already."""
-    blocks = ["# Benchmark results", _made_with(folder, parts)]
+    blocks = [TITLE, _made_with(parts)]
     if against is not None:
         blocks += [f"## Against {against}", _changes(changes)]
     named = {name for one, _ in parts for name in _pictures(one)}
-    blocks += [f"![{path.stem}]({path.name})" for path in pictures if path.stem not in named]
+    blocks += [f"![Time by batch size, mean and standard deviation over the Kandinsky sets]({path.name})"
+               for path in pictures if path.stem not in named]
     for one, results in parts:
         files = ", ".join(f"[{t.name}.csv]({t.name}.csv)" for t in one.tables if results[t.name])
         blocks += [f"## {one.name.replace('_', ' ').capitalize()}",
                    f"{_sentence(one.about)} All columns: {files}; `nsfrc bench --parts {one.name}` measures them.",
                    one.tell(results)]
-        blocks += [f"![{path.stem}]({path.name})" for path in pictures if path.stem in _pictures(one)]
+        blocks += [f"![{_sentence(one.about)}]({path.name})" for path in pictures if path.stem in _pictures(one)]
     write_whole(folder / FILE, ("\n\n".join(blocks) + "\n").encode())
     return folder / FILE
 
@@ -36,12 +38,19 @@ def _pictures(one: Part) -> set[str]:
     return {t.name for t in one.tables} | {one.name}
 
 
-def _made_with(folder: Path, parts: Sequence[tuple[Part, Results]]) -> str:
+def refuse_foreign(folder: Path) -> None:
+    """A page of that name which is not ours is not written over."""
+    page = folder / FILE
+    if page.exists() and not page.read_bytes().startswith(TITLE.encode()):
+        raise NsfrcError(f"{page} is not a summary of results: name a folder of its own with --out")
+
+
+def _made_with(parts: Sequence[tuple[Part, Results]]) -> str:
     """Versions and machine as the rows have them, which need not be those of today."""
     found: dict[str, list[str]] = {}
     for one, results in parts:
-        table = next(t for t in one.tables if results[t.name])
-        found.setdefault(made_with(folder / f"{table.name}.csv", table.row), []).append(one.name)
+        for about in dict.fromkeys(measured_with(row) for table in one.tables for row in results[table.name]):
+            found.setdefault(about, []).append(one.name)
     lines = [f"{', '.join(names)}: {about}." for about, names in found.items()]
     gpu = "" if any(", gpu " in about for about in found) else "\n\nNo GPU was there: nothing here ran on one."
     return "Measured with " + (f"{next(iter(found))}." if len(found) == 1 else "\n\n- " + "\n- ".join(lines)) + gpu

@@ -182,16 +182,25 @@ def _indices(atom: ir.Atom, values: dict[str, np.ndarray], herbrand: Herbrand) -
 
 
 def components(clause: ir.Clause, length: int) -> list[int]:
-    """Which body atoms hang together by free variables; every other atom is alone. Padded to `length`."""
+    """Which body atoms hang together by free variables; every other atom is alone. Padded to `length`.
+
+    A component is named by its first atom.
+    """
     free = {name for names in _free_variables(clause).values() for name in names}
-    label = list(range(length))
+    parent = list(range(length))
+
+    def first_of(atom: int) -> int:
+        while parent[atom] != atom:
+            parent[atom] = parent[parent[atom]]  # keeps the way short
+            atom = parent[atom]
+        return atom
+
+    seen: dict[str, int] = {}
     for i, atom in enumerate(clause.body):
-        mine = {v.name for v in atom.variables()} & free
-        for j in range(i):
-            if mine & {v.name for v in clause.body[j].variables()}:
-                old, new = label[i], label[j]
-                label = [new if part == old else part for part in label]
-    return label
+        for name in {v.name for v in atom.variables()} & free:
+            one, other = first_of(seen.setdefault(name, i)), first_of(i)
+            parent[max(one, other)] = min(one, other)
+    return [first_of(i) for i in range(length)]
 
 
 def _assemble(

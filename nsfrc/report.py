@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 PASS_NOTES = {
     "dense": "the paper's index tensor",
     "ground": "equal padding rows written once",
-    "live": "only rows that can hold",
+    "live": "rows that are not all false",
     "multiset": "equal rows counted",
     "number": "equal atoms merged",
     "goal": "only what the targets need",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,6 +18,10 @@ if TYPE_CHECKING:
 
     from nsfrc.benchmarks.compare import Change
     from nsfrc.benchmarks.parts import Part, Results
+
+
+ENDED, STOPPED, FAILED = "ended", "stopped", "failed"
+BUSY = 1.0  # processes that want to run beside this one
 
 
 @click.command(
@@ -50,13 +55,14 @@ def command(
     """Measure reasoning, compiling, memory, growth, images a second and accuracy on this machine.
 
     Every timing stands beside a baseline of the same run, with median, 20th and 80th percentile, versions and the names
-    of the processor and the card. Rows are kept as CSV while they are measured: Ctrl-C loses nothing. Pictures (with
-    the extra nsfrc[bench]) and the summary README.md are made from the CSV files.
+    of the processor and the card. Rows are kept as CSV while they are measured: Ctrl-C loses nothing, and of earlier
+    results only a part that was measured anew to its end is replaced. Pictures (with the extra nsfrc[bench]) and the
+    summary README.md are made from the CSV files.
     """
     from nsfrc.benchmarks import compare, suite, summary
 
     if listing:
-        return _list()
+        return _list(as_json)
     names = _names(parts)
     if source is not None and (quick or context.get_parameter_source("out") is not ParameterSource.DEFAULT):
         raise click.UsageError("--from measures nothing: leave out --quick and --out")
@@ -65,19 +71,22 @@ def command(
     if against is not None and not against.is_dir():  # before the minutes that measuring takes
         raise NsfrcError(f"there is no folder {against}: --against takes one that `nsfrc bench --out` wrote")
     folder = source or out
+    summary.refuse_foreign(folder)
     if against is not None and folder.exists() and folder.samefile(against):
         raise click.UsageError(f"--against {against} is the folder itself: name another with --out")
     say = _Say(as_json)
-    finished = source is not None or _measure(names, folder, quick, say)
-    found = [(part, results) for part in map(suite.part, suite.PARTS) if (results := suite.load(part, folder))]
+    ended = ENDED if source is not None else _measure(names, folder, quick, say)
+    found = [(part, results) for part in map(suite.part, suite.PARTS) if (results := suite.load(part, folder, say))]
     if not found:
         raise NsfrcError(f"{folder} has no results: `nsfrc bench --out {folder}` measures some")
-    changes = [] if against is None else compare.compare(folder, against)
+    changes = [] if against is None else compare.compare(folder, against, say)
     pictures = _draw(found, folder, say)
     page = summary.write(folder, found, pictures, changes, against)
     _tell(page, pictures, changes, against, as_json)
-    if not finished:
+    if ended == STOPPED:
         raise click.Abort
+    if ended == FAILED:
+        raise SystemExit(1)
     if fail_on_worse and any(change.verdict == compare.WORSE for change in changes):
         raise SystemExit(1)
 
@@ -98,7 +107,7 @@ def _names(parts: str | None) -> list[str] | None:
 
     if parts is None:
         return None
-    names = [name.strip() for name in parts.split(",") if name.strip()]
+    names = list(dict.fromkeys(name.strip() for name in parts.split(",") if name.strip()))
     if not names:
         raise NsfrcError(f"--parts names none: there are {', '.join(suite.PARTS)}")
     for name in names:
@@ -106,12 +115,15 @@ def _names(parts: str | None) -> list[str] | None:
     return names
 
 
-def _measure(names: list[str] | None, folder: Path, quick: bool, say: _Say) -> bool:
-    """Run the parts; whether all came to their end."""
+def _measure(names: list[str] | None, folder: Path, quick: bool, say: _Say) -> str:
+    """Run the parts; how that ended. A part that cannot be measured here does not keep the others from it."""
     from nsfrc.benchmarks import suite
 
     chosen = names if names is not None else [name for name in suite.PARTS if name not in suite.SLOW]
-    folder.mkdir(parents=True, exist_ok=True)
+    _make(folder)
+    if (load := os.getloadavg()[0]) > BUSY:
+        say(f"the machine is busy (load {load:.1f}): short and long runs suffer differently, and so do their ratios")
+    ended = ENDED
     for number, name in enumerate(chosen, 1):
         part, start = suite.part(name), time.perf_counter()
         say(f"\n{number}/{len(chosen)} {part.name}: {part.about}")
@@ -119,9 +131,19 @@ def _measure(names: list[str] | None, folder: Path, quick: bool, say: _Say) -> b
             suite.run(part, folder, quick, say)
         except KeyboardInterrupt:
             say(f"stopped; what was measured is in {folder}")
-            return False
+            return STOPPED
+        except NsfrcError as error:
+            click.echo(f"error: {part.name}: {error}", err=True)
+            ended = FAILED
         say(f"{part.name} took {time.perf_counter() - start:.0f} s")
-    return True
+    return ended
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise NsfrcError(f"{folder}: cannot be made: {error.strerror}; name another folder with --out") from None
 
 
 def _draw(found: Sequence[tuple[Part, Results]], folder: Path, say: _Say) -> list[Path]:
@@ -148,12 +170,15 @@ def _tell(page: Path, pictures: Sequence[Path], changes: Sequence[Change], again
             click.echo(f"  {change}")
         worse = sum(change.verdict == WORSE for change in changes)
         click.echo(f"  {worse} of {len(changes)} values got worse")
-    click.echo(f"\nwritten: {page}" + "".join(f", {path.name}" for path in pictures))
+    click.echo(f"\nwritten to {page.parent}: CSV files, {', '.join([page.name, *(path.name for path in pictures)])}")
 
 
-def _list() -> None:
+def _list(as_json: bool) -> None:
     from nsfrc.benchmarks import suite
 
+    if as_json:
+        click.echo(json.dumps({name: suite.part(name).about for name in suite.PARTS}, indent=1))
+        return
     for name in suite.PARTS:
         slow = " (only by name: it trains for an hour)" if name in suite.SLOW else ""
         click.echo(f"{name:<12} {suite.part(name).about}{slow}")

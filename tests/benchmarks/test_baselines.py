@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import sys
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,13 +10,15 @@ import pytest
 import torch
 from torch import nn
 
-from nsfrc.benchmarks import baselines, baselines_models, end_to_end, kandinsky
+from nsfrc.benchmarks import baselines, baselines_models, end_to_end, kandinsky, suite
 from nsfrc.benchmarks.baselines import MLP, RESNET50, Row, Task
 from nsfrc.benchmarks.baselines_models import Examples, Training
+from nsfrc.benchmarks.measure import read_csv
 from nsfrc.data.kandinsky import figure
 from nsfrc.errors import NsfrcError
 from nsfrc.training.detector_data import VALIDATION_SEED
 
+FILE = "baselines.csv"
 # A ResNet50 for the thousand classes of ImageNet has 25,557,032 parameters, 2,049,000 of them in its last layer.
 RESNET50_PARAMETERS = 25_557_032 - 2_049_000 + 2048 + 1
 
@@ -74,7 +76,7 @@ def test_a_loss_that_explodes_is_an_error() -> None:
 
 def test_streams_share_no_figures() -> None:
     seeds = [0, VALIDATION_SEED, kandinsky.CALIBRATION_SEED, kandinsky.TEST_SEED, end_to_end.SEED,
-             kandinsky.BASELINE_SEED, kandinsky.BASELINE_CHOICE_SEED]
+             kandinsky.BASELINE_SEED]
     assert len(set(seeds)) == len(seeds)
     streams = [{figure("twopairs", seed, i).figure for i in range(20)} for seed in seeds]
     assert len(set.union(*streams)) == 20 * len(seeds)
@@ -104,9 +106,15 @@ def test_all_tasks_name_how_small_they_are() -> None:
     assert {task.pattern: task.train_figures for task in found[:6]} == baselines.FIGURES
 
 
+def run(folder: Path, wanted: list[Task], work: Callable[[Task], Row]) -> list[Row]:
+    """As the suite runs the part, with other tasks and other work."""
+    part = replace(baselines.PART, measure=lambda quick, out: baselines.complete(out / FILE, wanted, work))
+    suite.run(part, folder, False, lambda text: None)
+    return read_csv(folder / FILE, Row)
+
+
 def test_goes_on_after_an_interruption(tmp_path: Path) -> None:
     wanted = baselines.tasks(("twopairs", "closeby", "online_pair"), (RESNET50,), quick=True)
-    out = tmp_path / "new" / "rows.csv"
     trained: list[str] = []
 
     def work(task: Task) -> Row:
@@ -117,11 +125,10 @@ def test_goes_on_after_an_interruption(tmp_path: Path) -> None:
         return row_of(task)
 
     with pytest.raises(KeyboardInterrupt):
-        baselines.complete(out, wanted, work)
-    assert baselines.read_csv(out, Row) == [row_of(wanted[0])]
-    assert baselines.complete(out, wanted, work) == [row_of(task) for task in wanted]
+        run(tmp_path, wanted, work)
+    assert read_csv(tmp_path / FILE, Row) == [row_of(wanted[0])]
+    assert run(tmp_path, wanted, work) == [row_of(task) for task in wanted]
     assert trained == ["twopairs", "closeby", "closeby", "online_pair"]
-    assert baselines.read_csv(out, Row) == [row_of(task) for task in wanted]
 
 
 @pytest.mark.parametrize("change", [
@@ -130,28 +137,20 @@ def test_goes_on_after_an_interruption(tmp_path: Path) -> None:
 def test_other_settings_are_trained_anew(tmp_path: Path, change: dict[str, object]) -> None:
     [task] = baselines.tasks(("twopairs",), (RESNET50,), quick=True)
     other = replace(task, **change)  # type: ignore[arg-type]
-    baselines.complete(tmp_path / "rows.csv", [task], row_of)
-    baselines.complete(tmp_path / "rows.csv", [other], row_of)
-    assert baselines.read_csv(tmp_path / "rows.csv", Row) == [row_of(task), row_of(other)]
+    run(tmp_path, [task], row_of)
+    trained: list[Task] = []
+
+    def work(task: Task) -> Row:
+        trained.append(task)
+        return row_of(task)
+
+    run(tmp_path, [task, other], work)
+    assert trained == [other]
 
 
 def test_a_row_of_the_mlp_names_its_detector() -> None:
     [task] = baselines.tasks(("twopairs",), (MLP,), quick=True)
     assert task.input.startswith("4 × 11 entries of yolo")
-
-
-@pytest.mark.parametrize(("arguments", "message"), [
-    (["--patterns", "twopair"], "did you mean twopairs"), (["--patterns", "free"], "have no label"),
-    (["--patterns", "twopairs", "--out", "bad.csv"], "was not written by this version"),
-])
-def test_mistakes(
-    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("bad.csv").write_text("pattern,model\ntwopairs,mlp\n")
-    monkeypatch.setattr(sys, "argv", ["baselines", *arguments])
-    with pytest.raises(SystemExit, match=message):
-        baselines.main()
 
 
 def test_summary_has_every_row() -> None:

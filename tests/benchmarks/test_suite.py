@@ -32,7 +32,7 @@ class Mean:
 
 
 def row(case: str, batch: int, median: float, base: float | None = 1.0, spread: float = 0.0) -> Row:
-    base_timing = None if base is None else Timing(base, base, base, 1)
+    base_timing = None if base is None else Timing(base, base, base, 5)
     mine = Timing(median, median * (1 - spread), median * (1 + spread), 5)
     return Row(**compared(mine, "slow way", base_timing), case=case, batch=batch)
 
@@ -54,10 +54,12 @@ def part(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Row]]:
     """The suite has this one part alone; what it measures is in the list."""
     rows = list(ROWS)
 
-    def measuring(quick: bool) -> Iterator[Row]:
+    def measuring(quick: bool, folder: Path) -> Iterator[Row]:
         for one in rows:
             if one.case == "interrupted":
                 raise KeyboardInterrupt
+            if one.case == "failing":
+                raise NsfrcError("cannot be measured here")
             yield one
 
     module = ModuleType("made_up_part")
@@ -82,7 +84,17 @@ def test_rows_survive_the_file(tmp_path: Path) -> None:
     write_csv(path, ROWS, first=("case", "batch"))
     assert path.read_text().startswith("case,batch,median,p20,p80,runs,baseline,")
     assert read_csv(path, Row) == ROWS
-    assert "cpu" in measure.made_with(path, Row) and "median" not in measure.made_with(path, Row)
+    assert "cpu" in measure.measured_with(ROWS[0]) and "median" not in measure.measured_with(ROWS[0])
+
+
+def test_rows_keep_the_machine_they_were_measured_on(tmp_path: Path) -> None:
+    path = tmp_path / "rows.csv"
+    write_csv(path, ROWS[:1])
+    path.write_text(path.read_text().replace(measure.machine()["cpu"], "another processor"))
+    write_csv(path, [*read_csv(path, Row), ROWS[1]])
+    again = read_csv(path, Row)
+    assert "cpu another processor" in measure.measured_with(again[0])
+    assert measure.machine()["cpu"] in measure.measured_with(again[1])
 
 
 def test_files_of_other_versions_are_refused(tmp_path: Path) -> None:
@@ -111,7 +123,7 @@ def test_a_run_keeps_rows_pictures_and_a_summary(part: list[Row], tmp_path: Path
     assert read_csv(tmp_path / "r" / "made_up.csv", Row) == ROWS
     assert read_csv(tmp_path / "r" / "made_up_means.csv", Mean) == [Mean(1, 0.85)]
     page = (tmp_path / "r" / "README.md").read_text()
-    assert "## Made up" in page and "3 rows" in page and "![made_up](made_up.png)" in page
+    assert "## Made up" in page and "3 rows" in page and "![A part for tests.](made_up.png)" in page
     assert "nothing here ran on" in page and "cpu" in page
 
 
@@ -121,6 +133,37 @@ def test_stopping_keeps_what_was_measured(part: list[Row], tmp_path: Path, run: 
     assert done.code == 130 and "what was measured is in" in done.out
     assert read_csv(tmp_path / "r" / "made_up.csv", Row) == ROWS[:2]
     assert "2 rows" in (tmp_path / "r" / "README.md").read_text()
+
+
+def test_stopping_keeps_earlier_rows_that_were_not_measured_again(part: list[Row], tmp_path: Path, run: Run) -> None:
+    run.good("bench", "--out", str(tmp_path / "r"))
+    part[:] = [row("a", 1, 0.4), row("interrupted", 1, 1.0)]
+    assert run("bench", "--out", str(tmp_path / "r")).code == 130
+    assert read_csv(tmp_path / "r" / "made_up.csv", Row) == [part[0], *ROWS[1:]]
+    assert read_csv(tmp_path / "r" / "made_up_means.csv", Mean) == [Mean(1, 0.75)], "derived from the same rows"
+    part[:] = [row("a", 1, 0.2)]
+    run.good("bench", "--out", str(tmp_path / "r"))
+    assert read_csv(tmp_path / "r" / "made_up.csv", Row) == part, "a part that came to its end is replaced"
+
+
+def test_a_part_that_fails_does_not_stop_the_others(part: list[Row], tmp_path: Path, run: Run) -> None:
+    part[1:] = [row("failing", 1, 1.0)]
+    done = run("bench", "--out", str(tmp_path / "r"))
+    assert done.code == 1 and "error: made_up: cannot be measured here" in done.err
+    assert "1 rows" in (tmp_path / "r" / "README.md").read_text()
+
+
+def test_what_others_wrote_is_left_alone(part: list[Row], tmp_path: Path, run: Run) -> None:
+    run.good("bench", "--out", str(tmp_path / "r"))
+    (tmp_path / "r" / "README.md").write_text("# My project")
+    assert "is not a summary" in run.refused("bench", "--out", str(tmp_path / "r"))
+    (tmp_path / "r" / "README.md").unlink()
+    (tmp_path / "r" / "made_up.csv").write_text("case\na\n")
+    told = run("bench", "--from", str(tmp_path / "r"))
+    assert "left out: " in told.out and "measure it again" in told.out and "has no results" in told.err
+    run.good("bench", "--out", str(tmp_path / "r"))
+    (tmp_path / "afile").touch()
+    assert "afile/x: cannot be made" in run.refused("bench", "--out", str(tmp_path / "afile" / "x"))
 
 
 def verdicts(new: list[Row], old: list[Row], part: list[Row], folder: Path) -> dict[tuple[str, str], str]:
@@ -137,6 +180,19 @@ def test_what_got_worse_is_told_from_noise(part: list[Row], tmp_path: Path) -> N
     ratios = {key.split(",")[0].removeprefix("case "): verdict for (key, column), verdict in found.items()
               if column == "ratio"}
     assert ratios == {"a": "worse", "b": "better", "c": "same", "d": "same", "gone": "gone", "new": "new"}
+
+
+def test_one_run_is_not_enough_to_be_sure(part: list[Row], tmp_path: Path) -> None:
+    few = Timing(0.5, 0.5, 0.5, 1)
+    old, new = (Row(**compared(replace(few, median=m, p20=m, p80=m), "slow way", few), case="a", batch=1)
+                for m in (0.5, 0.7))
+    assert verdicts([new], [old], part, tmp_path)["case a, batch 1", "ratio"] == "same"
+    sure = [replace(one, runs=5, baseline_runs=5) for one in (new, old)]
+    assert verdicts(sure[:1], sure[1:], part, tmp_path)["case a, batch 1", "ratio"] == "worse"
+
+
+def test_a_slower_detector_is_not_taken_for_a_better_program() -> None:
+    assert [judged.column for judged in suite.part("end_to_end").tables[0].judged] == ["facts_and_reasoning_share"]
 
 
 def test_a_lower_share_may_be_the_better_one(part: list[Row], tmp_path: Path) -> None:
@@ -189,3 +245,4 @@ def test_the_list_of_parts(run: Run) -> None:
     told = run.good("bench", "--list")
     assert [line.split()[0] for line in told.splitlines()] == list(suite.PARTS)
     assert "only by name" in told.splitlines()[-1]
+    assert json.loads(run.good("bench", "--list", "--json")).keys() == suite.PARTS.keys()
