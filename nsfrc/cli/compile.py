@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nsfrc.cli.choices import parse_slots, passes, programs
-from nsfrc.errors import CompileError, Diagnostic, NsfrcError
+from nsfrc.cli.machines import errors_as_json
+from nsfrc.errors import NsfrcError
 
 if TYPE_CHECKING:
     from nsfrc.compiler import Compilation
@@ -65,7 +66,7 @@ def command(
     from nsfrc.ground import MAX_ROWS
 
     _check_options(emit, arch, out)
-    try:
+    with errors_as_json(as_json):
         done = compile_file(program, slots=slots, skip=skip, max_rows=max_rows or MAX_ROWS)
         _refuse_overwrite(done.source, out)
         if not as_json:
@@ -75,11 +76,6 @@ def command(
             _emit(done, emit, out)
             return
         data = _compile_kernels(done, emit, arch or ARCHS[0], out) if emit else _save(done, out)
-    except NsfrcError as error:
-        if not as_json:
-            raise
-        click.echo(json.dumps({"errors": [d.as_json() for d in _diagnostics(error)]}, indent=1))
-        raise SystemExit(1) from None
     from nsfrc.report import as_text
 
     click.echo(json.dumps(data, indent=1) if as_json else as_text(data))
@@ -114,10 +110,6 @@ def _compile_kernels(done: Compilation, emit: str, arch: str, out: Path | None) 
         compiled = [aot.compile_kernel(kernel, arch) for kernel in kernels]
     folder.write(path, folder.contents(program, compiled, emit))
     return as_data(done, path, compiled)
-
-
-def _diagnostics(error: NsfrcError) -> tuple[Diagnostic, ...]:
-    return error.diagnostics if isinstance(error, CompileError) else (Diagnostic(None, str(error)),)
 
 
 def _refuse_overwrite(source: Path, out: Path | None) -> None:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from nsfrc.cli.choices import parse_slots, programs
+from nsfrc.cli.machines import errors_as_json
 from nsfrc.errors import NsfrcError
 
 if TYPE_CHECKING:
@@ -39,9 +40,10 @@ def command(program: str, clause: int | None, slots: dict[str, int], as_json: bo
     """
     from nsfrc.words import account, as_text
 
-    data = account(_open(program, slots))
-    if clause is not None and clause > len(data["clauses"]):
-        raise NsfrcError(f"{data['program']} has no clause {clause}: its clauses are 1 to {len(data['clauses'])}")
+    with errors_as_json(as_json):
+        data = account(_open(program, slots))
+        if clause is not None and clause > len(data["clauses"]):
+            raise NsfrcError(f"{data['program']} has no clause {clause}: its clauses are 1 to {len(data['clauses'])}")
     if not as_json:
         click.echo(as_text(data, clause))
         return

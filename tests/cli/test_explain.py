@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from pathlib import Path
 
 import pytest
 
@@ -97,3 +98,11 @@ def test_explain_a_clause_whose_text_cannot_be_read_back(run: Run) -> None:
 
 def test_help_tells_programs_from_answers(run: Run) -> None:
     assert "nsfrc infer --report" in " ".join(run.good("explain", "--help").split())
+
+
+def test_errors_are_json_where_that_is_asked_for(run: Run) -> None:
+    Path("wrong.pl").write_text("kp(X) :- in(O, X).")
+    done = run("explain", "wrong.pl", "--json")
+    assert done.code == 1
+    assert json.loads(done.out)["errors"][0]["span"]["file"] == "wrong.pl"
+    assert "no clause 9" in json.loads(run("explain", "closeby", "--clause", "9", "--json").out)["errors"][0]["message"]
