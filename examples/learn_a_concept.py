@@ -9,7 +9,6 @@ the program: its neural predicate is σ(w·log(area ratio) + b), and w and b are
 from __future__ import annotations
 
 import sys
-import tempfile
 from pathlib import Path
 
 import torch
@@ -74,10 +73,7 @@ def spoken(facts: FactsConverter) -> str:
 
 def main() -> None:
     out = Path(sys.argv[1] if len(sys.argv) > 1 else "build/much_larger.json")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "giant.pl")
-        path.write_text(PROGRAM)
-        program = nsfrc.compile(path)
+    program = nsfrc.compile(source=PROGRAM, name="giant")
     reasoner = program.reasoner(inputs="neural", outputs="targets")
     objects, held_out = scenes(400, seed=0), scenes(1000, seed=1)
     answers = (ratios(objects).amax(dim=(1, 2)) > TIMES).float()

@@ -9,8 +9,6 @@ made of them in two ways, and the program answers with its reason.
 from __future__ import annotations
 
 import json
-import tempfile
-from pathlib import Path
 
 import torch
 
@@ -85,10 +83,7 @@ def on(a, b):
 def main() -> None:
     scenes = list(DETECTIONS.values())
     most = max(map(len, scenes))
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "care.pl")
-        path.write_text(PROGRAM)
-        program = nsfrc.compile(path, slots={"object": most})  # as many objects as the fullest photo has
+    program = nsfrc.compile(source=PROGRAM, name="care", slots={"object": most})  # as many as the fullest photo has
     vectors = torch.zeros(len(scenes), most, len(DIMENSIONS))  # a row of zeros is an object that is not there
     for row, found in zip(vectors, scenes, strict=True):
         row[: len(found)] = torch.tensor([vector_of(one) for one in found])

@@ -9,9 +9,6 @@ itself: which of four clauses the answers follow is learnt, with a weight for ea
 
 from __future__ import annotations
 
-import tempfile
-from pathlib import Path
-
 import torch
 from torch import nn
 
@@ -59,10 +56,7 @@ def scenes(count: int, seed: int) -> tuple[torch.Tensor, torch.Tensor, torch.Ten
 
 
 def compiled(text: str) -> nsfrc.Program:
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder, "shapes.pl")
-        path.write_text(VOCABULARY + text)
-        return nsfrc.compile(path)
+    return nsfrc.compile(source=VOCABULARY + text, name="shapes")
 
 
 class Facts(nn.Module):

@@ -110,6 +110,9 @@ def load(path: Path) -> Program:
     """Read a program; raises NsfrcError that says what is wrong with the file."""
     if path.is_dir():
         raise NsfrcError(f"{path} is a folder, not a compiled program")
+    if path.suffix == ".pl":
+        raise NsfrcError(f"{path} is the text of a program, not a compiled one: nsfrc.compile takes it, in a shell "
+                         f"nsfrc compile")
     header, tensors = _read(path)
     try:
         ground = _ground(header, tensors)

@@ -18,10 +18,8 @@ from nsfrc.grounded import GroundProgram
 from nsfrc.parse import find_program, read
 from nsfrc.passes.live import live
 from nsfrc.plan import Plan, lower
-from nsfrc.reach import check_reach
+from nsfrc.reach import DEFAULT_STEPS, check_reach
 from nsfrc.syntax import Sentence
-
-DEFAULT_STEPS = 4
 
 
 @dataclass(frozen=True)
@@ -81,6 +79,21 @@ def compile_file(
     found, clock = Diagnostics(), Clock()
     with clock("parse"):
         sentences = read(source, found)
+    return compile_sentences(sentences, source, found, slots=slots, skip=skip, max_rows=max_rows, clock=clock)
+
+
+def compile_text(
+    text: str,
+    name: str,
+    *,
+    slots: Mapping[str, int] | None = None,
+    skip: Collection[str] = (),
+    max_rows: int = MAX_ROWS,
+) -> Compilation:
+    """Compile the text of a program that is in no file; what it includes is looked for beside a file called `name`."""
+    source, found, clock = Path(name), Diagnostics(), Clock()
+    with clock("parse"):
+        sentences = read(source, found, text.encode("utf-8", "surrogatepass"))
     return compile_sentences(sentences, source, found, slots=slots, skip=skip, max_rows=max_rows, clock=clock)
 
 

@@ -22,10 +22,11 @@ WIDTH = 110
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """A named text that spans point into."""
+    """A named text that spans point into; `included`: where another file asks for it, if one does."""
 
     name: str
     text: str = field(repr=False)
+    included: Span | None = field(default=None, repr=False, compare=False)
 
     def line(self, number: int) -> str:
         lines = _lines(self.text)
@@ -50,6 +51,13 @@ class Span:
     def to(self, other: Span) -> Span:
         """The stretch from the start of this span to the end of another."""
         return Span(self.source, self.line, self.column, other.end_line, other.end_column)
+
+    def in_own_file(self) -> Span:
+        """This stretch, or the `include` of the user's own file that leads to it."""
+        span = self
+        while span.source.included is not None:
+            span = span.source.included
+        return span
 
     def __str__(self) -> str:
         return f"{self.source.name}:{self.line}:{self.column}"
@@ -83,7 +91,10 @@ class Diagnostic:
         cut = 0
         if len(text) > WIDTH:
             cut = max(0, min(first - WIDTH // 2, len(text) - WIDTH))
-            text, last = text[cut : cut + WIDTH], min(last, cut + WIDTH)
+            goes_on = cut + WIDTH < len(text)
+            text, last = text[cut : cut + WIDTH], min(last, cut + WIDTH - goes_on)
+            # The dots take the place of a character, so that the caret stays where it is.
+            text = ("…" if cut else text[0]) + text[1:-1] + ("…" if goes_on else text[-1])
         return [f"  {text}", f"  {' ' * (first - cut)}{'^' * max(1, last - first)}"]
 
     def as_json(self) -> dict[str, object]:

@@ -16,6 +16,8 @@ from nsfrc.grounded import NOTHING
 from nsfrc.herbrand import FALSE, TRUE
 
 if TYPE_CHECKING:
+    import torch
+
     from nsfrc.program import Program
 
 # Values count as no less than this when substitutions are compared: where nothing holds, the substitution that
@@ -160,7 +162,11 @@ _explainers: WeakKeyDictionary[Program, Explainer] = WeakKeyDictionary()
 
 
 def explain(
-    program: Program, V_T: np.ndarray, target: str, V0: np.ndarray | None = None, steps: int | None = None
+    program: Program,
+    V_T: np.ndarray | torch.Tensor,
+    target: str,
+    V0: np.ndarray | torch.Tensor | None = None,
+    steps: int | None = None,
 ) -> Reason:
     """Why `target` has its value in the valuation V_T [G] that `program` gave after `steps`, by default its own.
 
@@ -171,7 +177,12 @@ def explain(
     index = program.index(target)
     if program not in _explainers:
         _explainers[program] = Explainer(program)
-    return _explainers[program](np.asarray(V_T), index, None if V0 is None else np.asarray(V0), steps)
+    return _explainers[program](_array(V_T), index, None if V0 is None else _array(V0), steps)
+
+
+def _array(values: np.ndarray | torch.Tensor) -> np.ndarray:
+    """A valuation as numpy has it; a tensor may have gradients, or be on another device."""
+    return values if isinstance(values, np.ndarray) else np.asarray(values.detach().cpu().float())
 
 
 def objects_of(reason: Reason) -> list[str]:

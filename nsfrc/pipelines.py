@@ -10,7 +10,7 @@ import torch
 
 from nsfrc import ir
 from nsfrc.errors import NsfrcError
-from nsfrc.perception import create, usable_device
+from nsfrc.perception import adopt, create, usable_device
 from nsfrc.perception.base import Perception
 from nsfrc.program import Program, open_program
 from nsfrc.reasoner import Reasoner
@@ -62,11 +62,13 @@ class Pipeline(torch.nn.Module):
         return to_tensor(pictures).to(self.device)
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
+        refuse_images(images)
         return self.reasoner(self.facts(self.perception(images)))
 
     @torch.no_grad()
     def predict(self, images: torch.Tensor, everything: bool = False) -> Prediction:
         """The same without gradients and with what was in between; `everything` asks for the value of all atoms too."""
+        refuse_images(images)
         objects = self.perception(images)
         V0 = self.facts(objects)
         # The scores come from the same run either way, so that they never depend on what else is asked for.
@@ -82,7 +84,7 @@ class Pipeline(torch.nn.Module):
 
 def pipeline(
     program: Program | str | Path,
-    perception: str | Perception | None = None,
+    perception: str | type | torch.nn.Module | None = None,
     *,
     weights: str | Path | None = None,
     concepts: str | Path | None = None,
@@ -92,9 +94,10 @@ def pipeline(
 ) -> Pipeline:
     """Build a pipeline for a program: compiled, or by file (.nsfrc, .pl) or shipped name.
 
-    perception: a registered name, "module:Class" or a module that is built already; the program's own by default, else
-    "yolo". weights: its safetensors file. concepts: learnt parameters of neural predicates, instead of the shipped
-    ones. steps, gamma: from the program by default.
+    perception: a registered name, "module:Class", a class, or a module that is built already; the program's own by
+    default, else "yolo". weights: its safetensors file. concepts: learnt parameters of neural predicates, instead of
+    the shipped ones. steps, gamma: from the program by default. All of it, a module that is built already
+    too, is put into evaluation mode: call `pipe.train()` before training.
     """
     if not isinstance(program, Program):
         program = open_program(program)
@@ -102,17 +105,33 @@ def pipeline(
         raise NsfrcError(f"{program.name} has no target: add :- target(...). to it")
     where = usable_device(device)
     objects = object_count(program)
-    if perception is None or isinstance(perception, str):
+    if perception is None or isinstance(perception, str | type):
         name = perception or program.settings.perception or PERCEPTION
         model = create(name, objects, None if weights is None else Path(weights), where)
     elif weights is not None:
         raise NsfrcError("weights are for a perception given by name; this one is built already")
     else:
-        model = perception
-    if model.objects < objects:
-        raise NsfrcError(f"{program.name} speaks of {objects} objects, and this perception finds {model.objects}")
+        model = adopt(perception, objects, where)
     facts = FactsConverter(program, model.dimensions, None if concepts is None else Path(concepts))
-    return Pipeline(program, model.to(where), facts, _reasoner(program, steps, gamma, "targets")).to(where).eval()
+    # Answers must not depend on the rest of a batch, as they would with a batch norm that is left in training mode.
+    return Pipeline(program, model, facts, _reasoner(program, steps, gamma, "targets")).to(where).eval()
+
+
+def refuse_images(images: torch.Tensor) -> None:
+    """Raise where images are not [B, 3, H, W] in floating point."""
+    if not isinstance(images, torch.Tensor):
+        raise NsfrcError(f"images are a {type(images).__name__}; a pipeline takes a tensor [B, 3, H, W] with values "
+                         f"0 … 1: pipe.read(FILE, ...) makes one of files")
+    if images.ndim != 4 or images.shape[1] != 3:
+        hint = ""
+        if images.ndim == 3 and images.shape[0] == 3:
+            hint = ": images[None] makes a batch of one image"
+        elif images.ndim == 4 and images.shape[3] == 3:
+            hint = ": images.permute(0, 3, 1, 2) puts colours before rows"
+        raise NsfrcError(f"images have shape {list(images.shape)}; a pipeline takes [B, 3, H, W]{hint}")
+    if not images.is_floating_point():
+        hint = ": images / 255 brings bytes there; pipe.read does so for files" if images.dtype == torch.uint8 else ""
+        raise NsfrcError(f"images are {images.dtype}; they must be floating point with values 0 … 1{hint}")
 
 
 def object_count(program: Program) -> int:

@@ -137,20 +137,22 @@ class Program:
         from nsfrc.engines import GAMMA, Run
         from nsfrc.reasoner import Reasoner
 
-        if (short := self.too_few(steps)) is not None:
-            warnings.warn(short, stacklevel=2)
         run = Run(
             steps=self.steps if steps is None else steps,
             gamma=gamma if gamma is not None else self.settings.gamma or GAMMA,
             normalise=normalise, outputs=outputs, inputs=inputs,
         )
-        return Reasoner(self, engine, run, clause_weights)
+        reasoner = Reasoner(self, engine, run, clause_weights)  # which refuses what cannot be
+        if (short := self.too_few(steps)) is not None:
+            warnings.warn(short, stacklevel=2)
+        return reasoner
 
     def too_few(self, steps: int | None) -> str | None:
         """What to tell someone who asks for fewer steps than it takes to derive the targets."""
         if steps is None or steps >= self.depth:
             return None
-        return f"{steps} steps are too few for {self.name}: deriving {', '.join(self.targets)} takes {self.depth}"
+        few = "step is" if steps == 1 else "steps are"
+        return f"{steps} {few} too few for {self.name}: deriving {', '.join(self.targets)} takes {self.depth}"
 
     def predict(self, V_T: torch.Tensor) -> dict[str, torch.Tensor]:
         """The value of every target: {"kp(img)": [B]}, from all atoms or from the targets alone."""
@@ -175,15 +177,28 @@ def _without_blanks(atom: str) -> str:
 
 
 def compile(
-    path: str | Path,
+    path: str | Path | None = None,
     *,
+    source: str | None = None,
+    name: str = "program",
     slots: Mapping[str, int] | None = None,
     skip: Collection[str] = (),
     max_rows: int = MAX_ROWS,
 ) -> Program:
-    """Compile a .pl file, or a shipped program by name. Raises CompileError with all that is wrong with it."""
-    from nsfrc.compiler import compile_file
+    """Compile a .pl file, or a shipped program by name. Raises CompileError with all that is wrong with it.
 
+    source: the text of a program, in the place of a path; `name` is what messages then call it, and what it includes is
+    looked for in the current folder.
+    """
+    from nsfrc.compiler import compile_file, compile_text
+
+    if (path is None) == (source is None):
+        raise NsfrcError("compile takes a path, or the text of a program as source=\"...\"; one of the two")
+    if path is None:
+        return from_compilation(compile_text(source or "", name, slots=slots, skip=skip, max_rows=max_rows))
+    if "\n" in str(path):
+        raise NsfrcError("compile takes the path of a program, and this is text of several lines: to compile text, "
+                         "write nsfrc.compile(source=...)")
     return from_compilation(compile_file(path, slots=slots, skip=skip, max_rows=max_rows))
 
 

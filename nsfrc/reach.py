@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
 
 from nsfrc import ir
-from nsfrc.errors import Diagnostics
+from nsfrc.check.declare import MAX_STEPS
+from nsfrc.check.vocabulary import text
+from nsfrc.errors import Diagnostic, Diagnostics
 from nsfrc.ground import Size, sizes
 from nsfrc.grounded import NOTHING, GroundProgram
 
 NEVER = -1
+DEFAULT_STEPS = 4
+UNSAID = "there is no :- steps(N)"
 
 
 @dataclass(frozen=True)
@@ -42,29 +46,91 @@ def reach(program: GroundProgram) -> Reach:
         depth[fresh] = step
 
 
-def chain_length(program: ir.Program) -> int | None:
-    """Steps that every derivation of the targets fits in; None when a target depends on itself."""
-    bodies: dict[ir.PredicateKey, set[ir.PredicateKey]] = {}
+@dataclass(frozen=True)
+class Knot:
+    """Derived predicates that depend on each other, or a single one; recursive: it depends on itself.
+
+    calls: all predicates in the bodies of its clauses.
+    """
+
+    keys: tuple[ir.PredicateKey, ...]
+    calls: frozenset[ir.PredicateKey]
+    recursive: bool
+
+
+def knots(program: ir.Program) -> list[Knot]:
+    """The derived predicates that the targets need; a knot comes after those that it calls."""
+    bodies: dict[ir.PredicateKey, dict[ir.PredicateKey, None]] = {clause.head.key: {} for clause in program.clauses}
     for clause in program.clauses:
-        bodies.setdefault(clause.head.key, set()).update(atom.key for atom in clause.body)
-    longest: dict[ir.PredicateKey, int | None] = {}
-    opened: set[ir.PredicateKey] = set()
-    path = [target.key for target in program.targets]  # a stack: programs may be deeper than Python recurses
-    while path:
-        key = path[-1]
-        if key in longest or key in opened or key not in bodies:
-            # A predicate below that is open but not done is met again on the way to itself: a cycle.
-            longest.setdefault(key, _one_more(longest.get(k) for k in bodies[key]) if key in bodies else 0)
-            path.pop()
-        else:
-            opened.add(key)
-            path += [k for k in bodies[key] if k not in opened]
-    return _one_more((longest[target.key] for target in program.targets), 0)
+        bodies[clause.head.key].update(dict.fromkeys(atom.key for atom in clause.body if atom.key in bodies))
+    order = _callees_first([target.key for target in program.targets], bodies)
+    callers: dict[ir.PredicateKey, list[ir.PredicateKey]] = {key: [] for key in order}
+    for key in order:
+        for called in bodies[key]:
+            callers[called].append(key)
+    left, result = set(order), []
+    for first in reversed(order):  # Kosaraju: of what is left, those that call `first` are also called by it
+        group, waiting = [], [first]
+        while waiting:
+            key = waiting.pop()
+            if key in left:
+                left.remove(key)
+                group.append(key)
+                waiting += callers[key]
+        if group:
+            calls = frozenset(called for key in group for called in bodies[key])
+            result.append(Knot(tuple(group), calls, not calls.isdisjoint(group)))
+    return result[::-1]
 
 
-def _one_more(depths: Iterable[int | None], more: int = 1) -> int | None:
-    known = list(depths)
-    return None if None in known else more + max((d for d in known if d is not None), default=0)
+def _callees_first(
+    starts: Iterable[ir.PredicateKey], bodies: Mapping[ir.PredicateKey, Iterable[ir.PredicateKey]]
+) -> list[ir.PredicateKey]:
+    """All that is reached, in the order in which a walk is done with it; a stack, since programs may be deep."""
+    order: list[ir.PredicateKey] = []
+    seen: set[ir.PredicateKey] = set()
+    path: list[tuple[ir.PredicateKey, Iterator[ir.PredicateKey]]] = []
+    for start in starts:
+        fresh: ir.PredicateKey | None = start if start not in seen else None
+        while fresh is not None or path:
+            if fresh is not None:
+                seen.add(fresh)
+                path.append((fresh, iter(bodies[fresh])))
+            fresh = next((key for key in path[-1][1] if key not in seen), None)
+            if fresh is None:
+                order.append(path.pop()[0])
+    return order
+
+
+def chain_length(program: ir.Program) -> int | None:
+    """Steps that every derivation of the targets fits in; None when one of them may need itself."""
+    needed = knots(program)
+    return None if any(knot.recursive for knot in needed) else _longest(needed, lambda _: 1)
+
+
+def enough_steps(program: ir.Program) -> int:
+    """Steps in which the targets follow from chains that visit no constant twice.
+
+    A recursive predicate then holds after as many steps as its largest type has constants, as many times over as
+    there are predicates that take turns.
+    """
+    sizes_of = {datatype.name: len(datatype.constants) for datatype in program.types}
+    types = {predicate.key: predicate.types for predicate in program.predicates}
+
+    def steps(knot: Knot) -> int:
+        largest = max((sizes_of[name] for key in knot.keys for name in types[key]), default=1)
+        return largest * len(knot.keys) if knot.recursive else 1
+
+    return _longest(knots(program), steps)
+
+
+def _longest(needed: Iterable[Knot], steps: Callable[[Knot], int]) -> int:
+    """The steps of the knots on the longest way down, of knots in the order of `knots`."""
+    depth: dict[ir.PredicateKey, int] = {}
+    for knot in needed:
+        below = max((depth[key] for key in knot.calls if key not in knot.keys), default=0)
+        depth.update(dict.fromkeys(knot.keys, below + steps(knot)))
+    return max(depth.values(), default=0)
 
 
 def check_reach(program: ir.Program, ground: GroundProgram, found: Diagnostics) -> int:
@@ -80,16 +146,47 @@ def check_reach(program: ir.Program, ground: GroundProgram, found: Diagnostics) 
             found.error(target.span, f"no clause derives the target {target}")
     chain = chain_length(program)
     needed = shallowest if chain is None else chain
+    if not found.failed:
+        _warn_of_steps(program, needed, recursive=chain is None, found=found)
+    found.stop()
+    return needed
+
+
+def _warn_of_steps(program: ir.Program, needed: int, recursive: bool, found: Diagnostics) -> None:
+    """Warn of too few steps, and of a recursive program that does not say how many it wants."""
     steps = program.settings.steps
-    if steps is not None and steps < needed and not found.failed:
+    if steps is None and recursive:
+        _warn_of_recursion(program, max(DEFAULT_STEPS, needed), found)
+    elif steps is not None and steps < needed:
         found.warn(
             None,
             f"{steps} {'step is' if steps == 1 else 'steps are'} too few: "
             f"deriving {', '.join(map(str, program.targets))} takes {needed}",
             f"write :- steps({needed}). or leave it out",
         )
-    found.stop()
-    return needed
+
+
+def _warn_of_recursion(program: ir.Program, steps: int, found: Diagnostics) -> None:
+    """steps: how many it gets by default."""
+    enough = min(enough_steps(program), MAX_STEPS)
+    if enough <= steps:
+        return
+    knot = {key: knot for knot in knots(program) if knot.recursive for key in knot.keys}
+    first = next(
+        clause for clause in program.clauses
+        if clause.head.key in knot and any(atom.key in knot[clause.head.key].keys for atom in clause.body)
+    )
+    found.warn(
+        first.head.span,
+        f"{text(first.head.key)} depends on itself, and {UNSAID}: reasoning stops after {steps} steps, "
+        "each of which adds one link to a chain, so longer ones are not found",
+        f"write :- steps({enough}). Chains that visit no constant twice take at most {enough}",
+    )
+
+
+def silenced(warning: Diagnostic, steps: int | None) -> bool:
+    """Whether someone who asks for so many steps (None: for no number) need not be told of a warning."""
+    return steps is not None and UNSAID in warning.message
 
 
 def _why(number: int, clause: ir.Clause, size: Size, ground: GroundProgram, reached: Reach) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from numbers import Real
+from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
 
 from nsfrc.engines import Run, engine
+from nsfrc.engines.base import not_finite
 from nsfrc.errors import NsfrcError
 
 if TYPE_CHECKING:
@@ -57,22 +58,64 @@ class Reasoner(torch.nn.Module):
             raise NsfrcError(
                 f"clause_weights has shape {list(weights.shape)}; this program needs [M, {clauses}], a column a clause"
             )
+        if not weights.is_floating_point():
+            raise NsfrcError(f"clause_weights is {weights.dtype}; it must be floating point, as float32")
         if isinstance(weights, torch.nn.Parameter):
             self.clause_weights = weights
         else:
-            self.register_buffer("clause_weights", weights)
+            # Hard weights are never read: kept out of state_dict, so that loading learnt ones here says so.
+            self.register_buffer("clause_weights", weights, persistent=not self.hard)
 
     def forward(self, V0: torch.Tensor) -> torch.Tensor:
+        self._refuse(V0)
+        if self.run.steps == 0 or not len(V0):
+            return V0[:, self.target_indices] if self.run.outputs == "targets" else V0
+        weights = None if self.hard else self._mixtures()
+        if torch.compiler.is_compiling() and self._opaque(V0):
+            from nsfrc.engines.uncompiled import outside
+
+            return outside(self.engine, V0, weights, self.run)
+        return self.engine(V0, weights, self.run)
+
+    def _mixtures(self) -> torch.Tensor:
+        """How far each mixture follows each clause, [M, C]; -inf leaves a clause out, but something must be left."""
+        weights = torch.softmax(self.clause_weights, dim=1)
+        if weights.device.type == "cpu" and not torch.compiler.is_compiling() and bool(weights.isnan().any()):
+            raise NsfrcError("clause_weights has a row with NaN, with infinity, or with nothing but -infinity")
+        return weights
+
+    def _refuse(self, V0: torch.Tensor) -> None:
+        if not isinstance(V0, torch.Tensor):
+            raise NsfrcError(f"V0 is a {type(V0).__name__}; the reasoner takes a tensor [B, {self.atoms}]"
+                             + (": torch.from_numpy makes one" if isinstance(V0, np.ndarray) else ""))
         if V0.ndim != 2 or V0.shape[1] != self.atoms:
             raise NsfrcError(
                 f"V0 has shape {list(V0.shape)}; this program needs [B, {self.atoms}], a column a ground atom"
             )
         if not V0.is_floating_point():
             raise NsfrcError(f"V0 is {V0.dtype}; valuations are floating point, as float32")
-        if self.run.steps == 0 or not len(V0):
-            return V0[:, self.target_indices] if self.run.outputs == "targets" else V0
-        weights = None if self.hard else torch.softmax(self.clause_weights, dim=1)
-        return self.engine(V0, weights, self.run)
+        if self.engine_name == "reference":
+            self._refuse_values(V0)
+        elif torch.jit.is_tracing() and self._opaque(V0):
+            raise NsfrcError(
+                "torch.jit.trace cannot follow a reasoner: what it recorded would always answer the same; "
+                'use the module as it is, or trace one with engine="reference"'
+            )
+
+    def _refuse_values(self, V0: torch.Tensor) -> None:
+        """What the CPU engine looks for in passing; the reference engine is slow enough for a look of its own."""
+        if torch.compiler.is_compiling() or torch.jit.is_tracing():
+            return
+        try:
+            wrong = (~V0.detach().isfinite()).nonzero()[:1].tolist()
+        except RuntimeError:  # torch.func.vmap does not let anybody look at values
+            return
+        for row, atom in wrong:
+            raise NsfrcError(not_finite(self.program, row, atom, V0[row, atom].item()))
+
+    def _opaque(self, V0: torch.Tensor) -> bool:
+        """Whether torch.compile must leave the engine out of its graph: the CPU's kernels are no torch operators."""
+        return self.engine_name == "cpu" or (self.engine_name == "auto" and V0.device.type != "cuda")
 
     def extra_repr(self) -> str:
         run = self.run
@@ -83,10 +126,10 @@ def _check(run: Run) -> None:
     for name, allowed in CHOICES.items():
         if getattr(run, name) not in allowed:
             raise NsfrcError(f"{name} is {' or '.join(map(repr, allowed))}, not {getattr(run, name)!r}")
-    if run.steps < 0:
-        raise NsfrcError(f"steps must be 0 or more, not {run.steps}")
-    if not 0 < run.gamma < math.inf:
-        raise NsfrcError(f"gamma must be a number above 0, not {run.gamma}")
+    if isinstance(run.steps, bool) or not isinstance(run.steps, Integral) or run.steps < 0:
+        raise NsfrcError(f"steps must be 0 or more, a whole number, not {run.steps!r}")
+    if not isinstance(run.gamma, Real) or not 0 < run.gamma < math.inf:
+        raise NsfrcError(f"gamma must be a number above 0, not {run.gamma!r}")
 
 
 def valuation(program: Program, worlds: Sequence[Mapping[str, float]]) -> torch.Tensor:
@@ -108,6 +151,11 @@ def _fill(row: np.ndarray, program: Program, facts: Mapping[str, float]) -> None
             f"{type(facts).__name__}; give several worlds as valuation(*worlds)"
         )
     for atom, value in facts.items():
+        if isinstance(value, torch.Tensor):
+            raise NsfrcError(
+                f"the value of {atom} is a tensor; valuation takes plain numbers, as .item() gives, and no gradients: "
+                f"for gradients use nsfrc.FactsConverter, or fill a tensor [B, G] by program.index"
+            )
         if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
             raise NsfrcError(f"the value of {atom} is {value!r}; it must be a number from 0 to 1")
         index = program.index(str(atom))

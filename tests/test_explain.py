@@ -205,3 +205,11 @@ def test_a_loaded_program_gives_the_same_reason(tmp_path: Path) -> None:
     program.save(tmp_path / "rules.nsfrc")
     V_T = reasoned(program, two_pairs())
     assert explain(nsfrc.load(tmp_path / "rules.nsfrc"), V_T, "kp(img)") == explain(program, V_T, "kp(img)")
+
+
+def test_tensors_with_gradients() -> None:
+    program = compiled("twopairs")
+    V0 = torch.from_numpy(two_pairs()).requires_grad_()
+    V_T = program.reasoner("cpu", inputs="neural")(V0[None])[0]
+    reason = explain(program, V_T, "kp(img)", V0)
+    assert reason == explain(program, V_T.detach().numpy(), "kp(img)", V0.detach().numpy())

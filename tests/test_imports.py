@@ -27,7 +27,7 @@ LAYERS = (
     {"verify"},
     {"compiler", "program", "artifact", "importer", "kernels"},
     {"report", "emit", "engines"},
-    {"words"},
+    {"words", "trial"},
     {"reasoner", "perception", "valuation"},
     {"pipelines", "explain"},
     {"inference"},

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
 from nsfrc.errors import CompileError, Diagnostics
 from nsfrc.passes.live import live
-from nsfrc.reach import NEVER, chain_length, check_reach, reach
+from nsfrc.reach import DEFAULT_STEPS, NEVER, chain_length, check_reach, enough_steps, knots, reach, silenced
 from tests.examples import SHIPPED, VOCABULARY, grounded, random_typed, shipped, small, typed
 from tests.swi import crisp
 
@@ -132,3 +134,70 @@ def test_enough_steps_are_not() -> None:
     program, found = typed(VOCABULARY + text), Diagnostics()
     check_reach(program, live(grounded(program)), found)
     assert not found.found
+
+
+CHAINS = {
+    "to the right": "far(X, Y) :- near(X, Y). far(X, Y) :- near(X, Z), far(Z, Y).",
+    "to the left": "far(X, Y) :- near(X, Y). far(X, Y) :- far(X, Z), near(Z, Y).",
+    "in halves": "far(X, Y) :- near(X, Y). far(X, Y) :- far(X, Z), far(Z, Y).",
+    "either way round": "far(X, Y) :- near(X, Y). far(X, Y) :- near(X, Z), far(Z, Y). far(X, Y) :- far(Y, X).",
+    "by a start": "reached(O) :- color(O, red). reached(O) :- reached(P), near(P, O)."
+                  " far(X, Y) :- reached(X), reached(Y).",
+    "in turns": "far(X, Y) :- odd(X, Y). odd(X, Y) :- near(X, Y). odd(X, Y) :- even(X, Z), near(Z, Y)."
+                " even(X, Y) :- odd(X, Z), near(Z, Y). even(O, P) :- color(O, red), color(P, red).",
+}
+
+
+def recursive(rules: str, more: str = "", objects: int = 6) -> Diagnostics:
+    """What is said of a program whose target needs far(X, Y), with so many objects."""
+    text = f"{VOCABULARY}{more} :- target(kp(img)). kp(X) :- in(O, X), far(O, _). {rules}"
+    program, found = typed(text, object=objects), Diagnostics()
+    check_reach(program, live(grounded(program)), found)
+    return found
+
+
+@pytest.mark.parametrize("name", CHAINS)
+def test_enough_steps_for_recursion_are_enough(name: str) -> None:
+    program = typed(f"{VOCABULARY}:- target(far(X, Y)). {CHAINS[name]}", object=6)
+    rows, steps = crisp.rows(program), enough_steps(program)
+    generator = np.random.default_rng(0)
+    worlds = [[(i, i + 1) for i in range(1, 6)]]
+    worlds += [list(pairwise(generator.permutation(6) + 1)) for _ in range(20)]
+    for links in worlds:
+        world = [f"near(obj{a},obj{b})" for a, b in links] + [f"color(obj{links[0][0]},red)"]
+        assert crisp.derive(program, rows, world, steps) == crisp.derive(program, rows, world)
+
+
+def test_four_steps_are_not() -> None:
+    program = typed(f"{VOCABULARY}:- target(far(X, Y)). {CHAINS['to the right']}", object=6)
+    world = [f"near(obj{i},obj{i + 1})" for i in range(1, 6)]
+    assert "far(obj1,obj6)" not in crisp.derive(program, crisp.rows(program), world, DEFAULT_STEPS)
+    assert "far(obj1,obj6)" in crisp.derive(program, crisp.rows(program), world, enough_steps(program))
+
+
+@pytest.mark.parametrize(("name", "steps"), [("to the right", 7), ("by a start", 8), ("in turns", 14)])
+def test_recursion_without_steps_is_warned_about(name: str, steps: int) -> None:
+    (warning,) = recursive(CHAINS[name]).warnings()
+    assert "depends on itself, and there is no :- steps(N): reasoning stops after 4 steps" in warning.message
+    assert warning.span is not None and warning.hint is not None and f":- steps({steps})." in warning.hint
+    assert silenced(warning, 8) and not silenced(warning, None)
+
+
+def test_recursion_that_needs_no_warning() -> None:
+    assert not recursive(CHAINS["to the right"], ":- steps(5).").found
+    assert not recursive(CHAINS["to the right"], objects=3).found
+    beside = "far(X, Y) :- near(X, Y). loop(X, Y) :- near(X, Y). loop(X, Y) :- near(X, Z), loop(Z, Y)."
+    assert not recursive(beside).found
+
+
+def test_knots_come_after_what_they_call() -> None:
+    rules = ":- target(kp(img)). kp(X) :- in(O, X), far(O, _), a. a :- b. b :- a. b :- c. c :- color(_, red)."
+    program = typed(f"{VOCABULARY}{rules} {CHAINS['in turns']}")
+    found = knots(program)
+    assert [sorted(name for name, _ in knot.keys) for knot in found if knot.recursive] in (
+        [["even", "odd"], ["a", "b"]], [["a", "b"], ["even", "odd"]])
+    done: set[tuple[str, int]] = set()
+    for knot in found:
+        assert knot.calls - set(knot.keys) <= done
+        done |= set(knot.keys)
+    assert found[-1].keys == (("kp", 1),) and len(done) == 7

@@ -44,6 +44,7 @@ def check(
         typing.fact(fact)
     clauses = [typing.clause(draft) for draft in drafts]
     targets = read_targets(declarations.targets, clauses, vocabulary, signatures, typing)
+    vocabulary.report_unknown()
     if not declarations.targets and not lost:
         found.warn(None, f"{name} has no target", "say what is asked: :- target(kp(img)).")
     elif not found.failed:

@@ -1,4 +1,4 @@
-"""Prolog's own predicates: which are refused as goals, and why.
+"""Prolog's own predicates: which are refused as goals, why, and what to write instead.
 
 The first tables hold what Prolog reserves: a program cannot define these predicates. Those of the
 libraries are refused only where the program defines no predicate of that name itself.
@@ -35,6 +35,30 @@ _LIBRARY_LATER = (
     " numlist findnsols"
 )
 
+# What to write instead; every name that is refused is in one of these rows.
+_INSTEAD = {
+    "write alternatives that exclude each other by their own goals":
+        "! -> *-> once repeat catch throw halt",
+    "facts go into the file; what changes from image to image is a neural predicate":
+        "assert asserta assertz retract retractall abolish consult",
+    "the target's value is the answer; nsfrc reason and nsfrc infer print it":
+        "write writeln writeq print write_canonical write_term nl format read read_term put_char get_char peek_char"
+        " open close tab",
+    "write what belongs together as facts, such as kind(obj1, red).":
+        "=.. functor arg copy_term atom_length atom_chars atom_codes number_codes atom_concat sub_atom",
+    "write the name of a predicate alone": ": {} []",
+    "test constants with C \\= red, or declare a neural predicate that says the opposite": "\\+ not",
+    "'at least N' is N variables, which are different objects by themselves":
+        "findall findnsols bagof setof aggregate_all aggregate length sum_list sumlist max_list min_list",
+    "declare a neural predicate on the image that says it of all, such as :- neural(all_red(image)).": "forall",
+    "list the cases: (C = red ; C = blue), or facts such as warm(red).":
+        "member memberchk append nth0 nth1 last select permutation reverse sort msort maplist foldl exclude partition"
+        " numlist",
+    "use a type of numbers and tests: M =:= N + 1, N < 3": "between succ plus is",
+    "write the goal itself": "call ignore",
+    "compare numbers with <, or list the order as facts": "@< @> @=< @>=",
+}
+
 _SPOKEN = {
     "!": "the cut !", "->": "if-then (->)", "*->": "soft if-then (*->)", "\\+": "negation (\\+)",
     "is": "'is'", "not": "negation (not)", ":": "module:goal", "{}": "{...}", "[]": "[]", "=..": "=..",
@@ -46,6 +70,7 @@ def _keys(table: str) -> list[PredicateKey]:
     return [(name, int(arity)) for name, _, arity in split]
 
 
+_REMEDY = {name: instead for instead, names in _INSTEAD.items() for name in names.split()}
 _WHY_NEVER = {name: why for why, table in _NEVER.items() for name, _ in _keys(table)}
 _LATER_NAMES = {name for name, _ in _keys(_LATER)} | set(_LIBRARY_LATER.split())
 _CORE = frozenset(key for table in (_HANDLED, _LATER, *_NEVER.values()) for key in _keys(table))
@@ -67,3 +92,8 @@ def refusal(key: PredicateKey, defined: bool) -> str | None:
     if name in _LATER_NAMES:
         return f"{spoken} is not supported yet"
     return None
+
+
+def remedy(name: str) -> str | None:
+    """What to write in the place of a goal that is refused."""
+    return _REMEDY.get(name)

@@ -6,13 +6,18 @@ from collections import Counter
 from collections.abc import Iterable
 
 from nsfrc.check.alternatives import Draft, drafts
-from nsfrc.check.builtin import is_core, refusal
+from nsfrc.check.builtin import is_core, refusal, remedy
 from nsfrc.check.declare import is_query
 from nsfrc.check.goals import GoalReader
 from nsfrc.check.vocabulary import Vocabulary, text
 from nsfrc.errors import Span
 from nsfrc.ir import Atom, PredicateKey
 from nsfrc.syntax import CLAUSE, Compound, Name, Sentence, Term, calls, variables
+
+_UNSUPPORTED = {
+    "::": ("a probabilistic clause (p::clause)", "put a neural predicate into the body, or learn clause weights"),
+    "-->": ("a grammar rule (-->)", "write clauses"),
+}
 
 
 def define(sentences: Iterable[Sentence], vocabulary: Vocabulary) -> tuple[list[Atom], list[Draft]]:
@@ -33,6 +38,8 @@ def define(sentences: Iterable[Sentence], vocabulary: Vocabulary) -> tuple[list[
         for draft in _read(term, vocabulary):
             ground = not any(True for _ in draft.head.variables())
             is_fact = not (draft.body or draft.filters or draft.doubtful) and (ground or _head(term) is term)
+            if is_fact and not ground:
+                vocabulary.spoilt.add(draft.head.key)  # `typed` says why; nothing else is said of it
             facts.append(draft.head) if is_fact else clauses.append(draft)
     return facts, clauses
 
@@ -49,8 +56,8 @@ def _well_formed(term: Term, vocabulary: Vocabulary) -> bool:
     """Refuse sentences that define nothing a program can define."""
     head, found = _head(term), vocabulary.found
     if isinstance(head, Compound) and len(head.args) == 2 and head.name in ("::", "-->"):
-        spoken = {"::": "a probabilistic clause (p::clause)", "-->": "a grammar rule (-->)"}[head.name]
-        found.error(head.name_span, f"{spoken} is not supported yet")
+        spoken, instead = _UNSUPPORTED[head.name]
+        found.error(head.name_span, f"{spoken} is not supported yet", instead)
         defines = head.args[1] if head.name == "::" else head.args[0]
         if isinstance(defines, Name | Compound):
             vocabulary.defined.setdefault(_key(defines), defines.span)
@@ -61,7 +68,8 @@ def _well_formed(term: Term, vocabulary: Vocabulary) -> bool:
         return False
     if isinstance(head, Name | Compound) and is_core(_key(head)):
         why = refusal(_key(head), defined=False) if head is term else None
-        found.error(_name_span(head), why or f"{text(_key(head))} is built into Prolog and cannot be defined")
+        message = why or f"{text(_key(head))} is built into Prolog and cannot be defined"
+        found.error(_name_span(head), message, remedy(head.name) if why else None)
         return False
     if isinstance(head, Name | Compound) and (arities := _other_arities(_key(head), vocabulary)):
         vocabulary.wrong_arity(_key(head), arities, _name_span(head))

@@ -6,8 +6,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TypeGuard
 
+from nsfrc.check import shipped
 from nsfrc.check.builtin import is_core
-from nsfrc.check.vocabulary import Declared, Vocabulary, text, where
+from nsfrc.check.vocabulary import Declared, Vocabulary, and_more, text, where
 from nsfrc.errors import Span, did_you_mean
 from nsfrc.ir import ATTRIBUTE, INPUT, OBJECT, DataType, Settings, quoted
 from nsfrc.syntax import (
@@ -63,6 +64,11 @@ def declare(sentences: Sequence[Sentence], vocabulary: Vocabulary, slots: Mappin
 def is_query(term: Term | None, vocabulary: Vocabulary) -> TypeGuard[Compound]:
     """`query(atom).`, another way to write a target; a declared query/1 is a predicate like others."""
     return calls(term, "query", 1) and ("query", 1) not in vocabulary.declared
+
+
+def does_nothing(term: Term | None) -> bool:
+    """Whether a directive is one that other Prolog systems need and this compiler passes over."""
+    return isinstance(term, Name | Compound) and term.name in _IGNORED
 
 
 class _Directives:
@@ -186,12 +192,24 @@ class _Directives:
 
     def check_signatures(self) -> None:
         """Every type that a predicate names must exist; run when all directives have been read."""
-        types = self.vocabulary.types
+        unknown: dict[str, list[tuple[Declared, Span]]] = {}
         for declared, spans in self._type_names:
             for name, span in zip(declared.types, spans, strict=True):
-                if name not in types and not self.vocabulary.may_be_lost(name):
-                    hint = did_you_mean(name, types) or f"declare it: :- type({quoted(name)}, [...])."
-                    self.found.error(span, f"unknown type {quoted(name)}", hint)
+                if name not in self.vocabulary.types and not self.vocabulary.may_be_lost(name):
+                    unknown.setdefault(name, []).append((declared, span))
+        for name, uses in unknown.items():
+            self._unknown_type(name, uses)
+
+    def _unknown_type(self, name: str, uses: list[tuple[Declared, Span]]) -> None:
+        """Report a type once: where the user's own file names it first, else where that includes who does."""
+        own = [span for _, span in uses if span.source.included is None]
+        if own:
+            hint = did_you_mean(name, self.vocabulary.types) or f"declare it: {shipped.example(name)}"
+            self.found.error(own[0], f"unknown type {quoted(name)}{and_more(len(uses))}", hint)
+        else:
+            declared, span = uses[0]
+            message = f"type {quoted(name)} is not declared, and {text(declared.key)} in this file needs it"
+            self.found.error(span.in_own_file(), message, f"add to this program: {shipped.example(name)}")
 
     def _target(self, goal: Compound) -> None:
         term = goal.args[0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from nsfrc.check.builtin import refusal
+from nsfrc.check.builtin import refusal, remedy
 from nsfrc.check.declare import constant_name
 from nsfrc.check.vocabulary import Vocabulary
 from nsfrc.errors import Span
@@ -109,7 +109,7 @@ class GoalReader:
     def _simple_goal(self, term: Term) -> Goal | None:
         """One goal, or None after an error."""
         if isinstance(term, Variable):
-            self._found.error(term.span, f"calling a variable ({term}) is not supported yet")
+            self._found.error(term.span, f"calling a variable ({term}) is not supported yet", remedy("call"))
             return None
         if not isinstance(term, Name | Compound):
             self._found.error(term.span, f"a goal must be a predicate, not {_kind(term)}")
@@ -129,7 +129,7 @@ class GoalReader:
         key = (name, len(args))
         reason = refusal(key, self._vocabulary.knows(key))
         if reason:
-            self._found.error(span, reason)
+            self._found.error(span, reason, remedy(name))
             return None
         return self.atom(term, "goal")
 

@@ -14,20 +14,24 @@ from nsfrc.ir import Atom, Clause, Const, PredicateKey
 def warn_unneeded(
     targets: Sequence[Atom], clauses: Sequence[Clause], facts: Sequence[Atom], found: Diagnostics
 ) -> None:
-    """Warn of predicates that no target reaches, and of clauses whose head no call or target matches."""
+    """Warn of predicates that no target reaches, and of clauses whose head no call or target matches.
+
+    Not of those in included files, which may well hold more than one program uses.
+    """
     by_head: dict[PredicateKey, list[Clause]] = defaultdict(list)
     for clause in clauses:
         by_head[clause.head.key].append(clause)
     needed_keys, needed_clauses = _reach(targets, by_head)
     defined: dict[PredicateKey, Span | None] = {}
     for atom in sorted((*(clause.head for clause in clauses), *facts), key=_place):
-        defined.setdefault(atom.key, atom.span)
+        if not _included(atom):
+            defined.setdefault(atom.key, atom.span)
     for key, span in defined.items():
         if key not in needed_keys:
             found.warn(span, f"no target needs {text(key)}")
     unneeded = [clause for clause in clauses if id(clause) not in needed_clauses]
     for clause in unneeded:
-        if clause.head.key in needed_keys:
+        if clause.head.key in needed_keys and not _included(clause.head):
             found.warn(clause.head.span, "no target needs this clause", "every call has another constant")
 
 
@@ -51,6 +55,10 @@ def _reach(
                 reached.add(id(clause))
                 waiting += clause.body
     return keys, reached
+
+
+def _included(atom: Atom) -> bool:
+    return atom.span is not None and atom.span.source.included is not None
 
 
 def _place(atom: Atom) -> tuple[str, int, int]:

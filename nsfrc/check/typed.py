@@ -30,10 +30,15 @@ class Typing:
 
     def fact(self, atom: Atom) -> None:
         """A fact must be ground, well typed and about a predicate that may have facts."""
-        self._definition(atom, "facts")
-        for variable in atom.variables():
-            self._found.error(variable.span, f"a fact must be ground, but {_spoken(variable)} is a variable")
-        self.atom(atom, {})
+        neural = self._definition(atom, "facts")
+        variables = list(atom.variables())
+        if not variables:
+            self.atom(atom, {})
+        elif not neural:
+            names = " and ".join(_spoken(variable) for variable in variables)
+            what, them = ("are variables", "them") if len(variables) > 1 else ("is a variable", "it")
+            hint = f"name constants, or give it a body that binds {them}: {atom} :- ..."
+            self._found.error(variables[0].span, f"a fact must be ground, but {names} {what}", hint)
 
     def clause(self, draft: Draft) -> Clause:
         """The clause with the types of its variables (as far as they are known, after errors)."""
@@ -41,7 +46,7 @@ class Typing:
         uses: dict[str, Use] = {}
         self.atom(draft.head, uses)
         for atom in draft.body:
-            self._call(atom)
+            self._call(atom, draft.head.key)
             self.atom(atom, uses)
         bound = {variable.name for atom in draft.body for variable in atom.variables()} | draft.doubtful
         for variable in draft.head.variables():
@@ -55,19 +60,21 @@ class Typing:
         types = tuple((name, use.type) for name, use in uses.items())
         return Clause(draft.head, draft.body, draft.filters, types, draft.span)
 
-    def _definition(self, head: Atom, what: str) -> None:
-        """Whether a predicate may have facts or clauses."""
+    def _definition(self, head: Atom, what: str) -> bool:
+        """Report a definition of a neural predicate, which may have none; whether it is one."""
         declared = self._vocabulary.declared
-        if head.key in declared and declared[head.key].neural:
-            place = where(declared[head.key].span, head.span) if head.span else ""
-            message = f"{text(head.key)} is neural (declared {place}), so it cannot have {what}"
-            self._found.error(name_span(head), message, "its values come from the image")
+        if head.key not in declared or not declared[head.key].neural:
+            return False
+        place = where(declared[head.key].span, head.span) if head.span else ""
+        message = f"{text(head.key)} is neural (declared {place}), so it cannot have {what}"
+        self._found.error(name_span(head), message, "its values come from the image")
+        return True
 
-    def _call(self, atom: Atom) -> None:
-        """Whether a predicate in a body can hold at all."""
+    def _call(self, atom: Atom, head: PredicateKey) -> None:
+        """Whether a predicate in a body can hold at all; `head`: what its clause defines."""
         vocabulary = self._vocabulary
         if not vocabulary.knows(atom.key):
-            vocabulary.unknown_predicate(atom.key, name_span(atom))
+            vocabulary.unknown_predicate(atom.key, name_span(atom), head)
         elif atom.key not in vocabulary.defined and not vocabulary.may_be_lost(atom.name):
             declared = vocabulary.declared[atom.key]
             if not declared.neural:

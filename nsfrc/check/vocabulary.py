@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from nsfrc.check import shipped
 from nsfrc.errors import Diagnostics, Span, did_you_mean
 from nsfrc.ir import Atom, DataType, PredicateKey, quoted
 from nsfrc.syntax import ANY, quoted_functor
@@ -28,6 +29,15 @@ class Declared:
 
 
 @dataclass(slots=True)
+class Unknown:
+    """An unknown predicate of one file: its first place, the hint, and how often it is called."""
+
+    span: Span | None
+    hint: str | None
+    calls: int = 0
+
+
+@dataclass(slots=True)
 class Vocabulary:
     """Types, predicates and constants by name.
 
@@ -42,6 +52,7 @@ class Vocabulary:
     lost: frozenset[str] = frozenset()
     spoilt: set[PredicateKey] = field(default_factory=set)
     homes: dict[str, list[str]] = field(default_factory=dict)
+    unknown: dict[tuple[str, PredicateKey], Unknown] = field(default_factory=dict)
 
     def index_constants(self) -> None:
         """Fill `homes`: the types that each constant belongs to."""
@@ -55,8 +66,8 @@ class Vocabulary:
     def may_be_lost(self, name: str) -> bool:
         return name in self.lost or ANY in self.lost
 
-    def unknown_predicate(self, key: PredicateKey, span: Span | None) -> None:
-        """Report a predicate that has no declaration, no facts and no clauses."""
+    def unknown_predicate(self, key: PredicateKey, span: Span | None, head: PredicateKey | None = None) -> None:
+        """Note a predicate that has no declaration, no facts and no clauses; `head`: what its clause defines."""
         name = key[0]
         if self.may_be_lost(name):
             return
@@ -65,8 +76,17 @@ class Vocabulary:
         if arities:
             self.wrong_arity(key, arities, span)
         else:
-            hint = did_you_mean(text(key), [text(other) for other in known])
-            self.found.error(span, f"unknown predicate {text(key)}", hint)
+            file = span.source.name if span else ""
+            first = self.unknown.get((file, key))
+            if first is None:
+                hint = shipped.hint(key, self.types) or did_you_mean(text(key), [text(k) for k in known if k != head])
+                first = self.unknown[file, key] = Unknown(span, hint)
+            first.calls += 1
+
+    def report_unknown(self) -> None:
+        """Report the unknown predicates, each once a file."""
+        for (_, key), first in self.unknown.items():
+            self.found.error(first.span, f"unknown predicate {text(key)}{and_more(first.calls)}", first.hint)
 
     def wrong_arity(self, key: PredicateKey, arities: list[int], span: Span | None) -> None:
         name, arity = key
@@ -100,6 +120,12 @@ def listed(names: Iterable[str], limit: int = 10) -> str:
     """`red, yellow, blue`; long lists are cut."""
     shown = [quoted(name) for name in names]
     return ", ".join(shown[:limit]) + (f", ... ({len(shown)} in all)" if len(shown) > limit else "")
+
+
+def and_more(places: int) -> str:
+    """What follows the message about the first of several places."""
+    more = places - 1
+    return f" (and {more} more place{'s' if more > 1 else ''})" if more else ""
 
 
 def a(word: str) -> str:

@@ -77,7 +77,8 @@ CLEVR-Hans: from its scenes files, or else from the names of its images.
 @click.option("--plugin", "plugins", multiple=True, metavar="FILE.py",
               help="Python file or module with neural predicates or a perception; repeatable.")
 @click.option("--threshold", type=click.FloatRange(0, 1), callback=_number,
-              help="Score from which on the answer is true. [from the program, the calibration, or 0.5]")
+              help="Score from which on the answer is true; with several targets, below which it is none of them. "
+                   "[from the program, the calibration, or 0.5; for several the highest is the answer]")
 @click.option("--steps", type=click.IntRange(0, MAX_STEPS), help="Steps of reasoning. [from the program]")
 @click.option("--batch-size", type=click.IntRange(1, MAX_BATCH), default=16, show_default=True,
               help="Images at once. On a CPU yolo always takes 32 and slot_attention 16, so that no digit of a result "
@@ -121,7 +122,9 @@ def command(
         session = open_session(
             Wanted(images, program, perception, weights, concepts, plugins, threshold, steps, device), listing
         )
-        asked = Asked(session.threshold, session.labels, batch_size, threads - computing, report is not None)
+        with_reasons = (as_json and not quiet) or (out is not None and out.suffix.lower() == ".jsonl")
+        asked = Asked(session.threshold, session.labels, batch_size, threads - computing, report is not None,
+                      with_reasons, session.least)
         _run(session, asked, Outputs(listing, out, resume, report, as_json, quiet))
 
 
@@ -179,7 +182,7 @@ class _Tally:
         from nsfrc.inference.measures import Measures
 
         self.session, self.writer, self.report = session, writer, report
-        self.measures = Measures(session.targets)
+        self.measures = Measures(session.targets, session.least > 0)
         self.failed: list[str] = []
         self.other_shapes = 0
         self.done: set[str] = set()
@@ -221,7 +224,7 @@ class _Tally:
     def summarise(self) -> None:
         from nsfrc.inference.folders import printable
 
-        self.view.end(self.measures, self.session.settings)
+        self.view.end(self.measures, self.session)
         if remark := self.session.about_shapes(self.other_shapes):
             click.echo(f"warning: {remark}", err=True)
         written = [self.writer.out] if self.writer is not None else []
@@ -256,8 +259,9 @@ def _report(stack: contextlib.ExitStack, session: Session, outputs: Outputs) -> 
 
 
 def _view(session: Session, outputs: Outputs, left: int) -> View:
-    kind = JsonView if outputs.as_json else View if outputs.quiet else TableView
-    return kind(session.targets, left, outputs.out is not None)
+    if outputs.as_json:
+        return JsonView(session.targets, left, outputs.out is not None, not outputs.quiet)
+    return (View if outputs.quiet else TableView)(session.targets, left, outputs.out is not None)
 
 
 def _remaining(outputs: Outputs, done: set[str]) -> Iterator[Item]:

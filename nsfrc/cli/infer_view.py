@@ -12,6 +12,7 @@ import click
 if TYPE_CHECKING:
     from nsfrc.inference.measures import Measures
     from nsfrc.inference.results import Row
+    from nsfrc.inference.session import Session
 
 ALL, FIRST = 40, 20  # a table of up to ALL images is shown whole, of a longer one the FIRST
 NAMED = 3  # failed files that the last line names
@@ -30,21 +31,30 @@ class View:
     def rows(self, rows: Sequence[Row]) -> None:
         """The next rows."""
 
-    def end(self, measures: Measures, settings: dict[str, str]) -> None:
+    def end(self, measures: Measures, session: Session) -> None:
+        """All rows have come."""
         click.echo(measures.as_text())
 
 
 class JsonView(View):
-    """One JSON object an image, and the summary as the last."""
+    """One JSON object an image, unless there is to be none, and the summary as the last."""
+
+    def __init__(self, targets: Sequence[str], total: int, written: bool, every: bool = True) -> None:
+        super().__init__(targets, total, written)
+        self.every = every
 
     def rows(self, rows: Sequence[Row]) -> None:
         from nsfrc.inference.results import as_json
 
-        for row in rows:
+        for row in rows if self.every else ():
             click.echo(as_json(row, self.targets))
 
-    def end(self, measures: Measures, settings: dict[str, str]) -> None:
-        summary: dict[str, Any] = {**measures.as_data(), "settings": settings}
+    def end(self, measures: Measures, session: Session) -> None:
+        empty = None if session.empty is None else dict(zip(session.targets, session.empty, strict=True))
+        summary: dict[str, Any] = {
+            **measures.as_data(), "settings": session.settings, "empty_scores": empty,
+            "dimensions": list(session.pipe.perception.dimensions),
+        }
         click.echo(json.dumps({"summary": summary}))
 
 
@@ -90,7 +100,7 @@ class TableView(View):
         scores = self._scores([f"{score:.4f}" for score in row.scores])
         return f"{lead}{scores}  {row.answer or '':<{self.answer}}{mark}".rstrip()
 
-    def end(self, measures: Measures, settings: dict[str, str]) -> None:
+    def end(self, measures: Measures, session: Session) -> None:
         click.echo("\n" + measures.as_text())
 
 

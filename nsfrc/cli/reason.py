@@ -11,9 +11,15 @@ from pathlib import Path
 import click
 import numpy as np
 
+from nsfrc.check.clauses import define
+from nsfrc.check.declare import does_nothing, is_query
+from nsfrc.check.vocabulary import Vocabulary
 from nsfrc.cli.choices import programs
-from nsfrc.errors import NsfrcError
+from nsfrc.errors import Diagnostics, NsfrcError
+from nsfrc.parse import read
 from nsfrc.program import Program, open_program
+from nsfrc.reach import silenced
+from nsfrc.syntax import DIRECTIVE, QUERY
 
 EXAMPLE = 'one object from atoms to values, as in {"in(obj1,img)": 0.9}'
 
@@ -25,11 +31,13 @@ Examples:
   nsfrc reason twopairs --random 5                five random worlds
   nsfrc reason rules.nsfrc --facts facts.jsonl    one world a line: {"color(obj1,red)": 0.9, ...}
   nsfrc reason rules.pl --facts - --json          from standard input, one JSON object a line out
+  nsfrc reason rules.pl --facts facts.pl          one world of crisp facts, as SWI-Prolog takes them
 """,
 )
 @click.argument("program", shell_complete=programs)
 @click.option("--facts", type=click.Path(dir_okay=False, allow_dash=True, path_type=Path),
-              help="JSON lines, each an object from neural atoms to values in [0, 1]; atoms not named are 0.")
+              help="JSON lines, each an object from neural atoms to values in [0, 1]; atoms not named are 0. "
+                   "A .pl file of facts is one world, in which these are 1.")
 @click.option("--random", "count", type=click.IntRange(min=1), help="Make so many random worlds instead.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of --random.")
 @click.option("--engine", type=click.Choice(["cpu", "reference"]), default="cpu", show_default=True)
@@ -49,9 +57,12 @@ def command(
     compiled = open_program(program)
     if not compiled.targets:
         raise NsfrcError(f"{compiled.name} has no target: add :- target(...). to it")
-    worlds = _random(compiled, count, seed) if count else _read(compiled, facts or Path("-"))
+    worlds = _random(compiled, count, seed) if count else _given(compiled, facts or Path("-"))
     import torch
 
+    for warning in compiled.warnings:
+        if not silenced(warning, steps):
+            click.echo(str(warning), err=True)
     if (short := compiled.too_few(steps)) is not None:
         click.echo(f"warning: {short}", err=True)
     with warnings.catch_warnings():
@@ -86,6 +97,35 @@ def _random(program: Program, count: int, seed: int) -> Iterator[np.ndarray]:
 
 def _spoken(path: Path | None) -> str:
     return "standard input" if str(path) == "-" else str(path)
+
+
+def _given(program: Program, path: Path) -> Iterator[np.ndarray]:
+    return iter([_prolog(program, path)]) if path.suffix == ".pl" else _read(program, path)
+
+
+def _prolog(program: Program, path: Path) -> np.ndarray:
+    """A Prolog file of ground facts as V0 [G], each fact with the value 1."""
+    found = Diagnostics()
+    sentences = read(path, found)
+    vocabulary = Vocabulary(found)
+    facts, clauses = define(sentences, vocabulary)
+    others = [s.span for s in sentences if s.kind == QUERY or is_query(s.term, vocabulary)]
+    others += [s.span for s in sentences if s.kind == DIRECTIVE and not does_nothing(s.term)]
+    for span in (*others, *(clause.span for clause in clauses)):
+        found.error(span, "a file of facts has facts only", "as color(obj1, red).")
+    values = program.initial_valuation()
+    for fact in facts:
+        if variable := next(fact.variables(), None):
+            found.error(variable.span, "a fact must be ground", "as color(obj1, red).")
+            continue
+        try:
+            values = np.maximum(values, program.valuation({str(fact): 1.0})[0].numpy())
+        except NsfrcError as error:
+            found.error(fact.span, str(error))
+    found.stop()
+    if not facts:
+        raise NsfrcError(f"{path} holds no facts")
+    return values
 
 
 def _read(program: Program, path: Path) -> Iterator[np.ndarray]:

@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from nsfrc.plan import Plan
+
+if TYPE_CHECKING:
+    from nsfrc.program import Program
 
 NEURAL = -1.0  # marks atoms whose starting value is an input; kernels do not compare with NaN
 
@@ -42,3 +46,8 @@ def base_two(gamma: float) -> np.ndarray:
     units = (1 / candidates.astype(np.float64)).astype(np.float32)
     best = np.argmin(np.abs(candidates.astype(np.float64) * units - 1))
     return np.array([gamma, candidates[best], units[best]], dtype=np.float32)
+
+
+def not_finite(program: Program, row: int, atom: int, value: float) -> str:
+    """What to say of an entry of V0 that is NaN or infinite."""
+    return f"V0[{row}, {atom}], {program.atoms[atom]}, is {value}; it must be finite"

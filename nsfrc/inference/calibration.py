@@ -30,6 +30,19 @@ class Choice:
     source: str
 
 
+@dataclass(frozen=True)
+class Best:
+    """The threshold that tells labelled scores apart best, and its accuracy; low, high: all those that are as good.
+
+    `low` itself is the highest score below them, and so is not among them.
+    """
+
+    threshold: float
+    accuracy: float
+    low: float
+    high: float
+
+
 def fingerprint(program: Program) -> str:
     """What scores depend on besides perception: clauses, facts, targets, types, steps and γ; as hexadecimal digits."""
     types = [[t.name, t.constants, t.role] for t in program.ground.herbrand.types]
@@ -65,6 +78,12 @@ def choose_threshold(scores: Sequence[float], labels: Sequence[bool]) -> tuple[f
 
     Of the gaps between scores that are equally good, the middle of the widest is taken: it leaves most room for both.
     """
+    found = best_threshold(scores, labels)
+    return found.threshold, found.accuracy
+
+
+def best_threshold(scores: Sequence[float], labels: Sequence[bool]) -> Best:
+    """What `choose_threshold` chooses, with the gap that it is the middle of."""
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
     if values.shape != truth.shape or values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise NsfrcError("choosing a threshold takes as many labels as scores, at least one, and finite scores")
@@ -78,4 +97,5 @@ def choose_threshold(scores: Sequence[float], labels: Sequence[bool]) -> tuple[f
     possible[0] = True  # a threshold of 0 makes all true
     best = right[possible].max()
     cut = int(np.argmax(np.where(possible & (right == best), width, -1.0)))
-    return float((edges[cut] + edges[cut + 1]) / 2), float(best / len(values))
+    low, high = float(edges[cut]), float(edges[cut + 1])
+    return Best((low + high) / 2, float(best / len(values)), low, high)

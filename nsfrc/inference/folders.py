@@ -26,6 +26,7 @@ PARTS = frozenset((*SPLITS, IMAGES, "scenes", "questions"))
 CLASS_ID = "class_id "  # before the number of a class in a layout of CLEVR-Hans
 NAMED = 3  # files that are no images, of which so many are named
 TRUE, FALSE = "true", "false"
+NONE = "none"  # the answer where none of several targets reaches the threshold
 WORDS = {
     "true": TRUE, "positive": TRUE, "pos": TRUE, "yes": TRUE, "1": TRUE,
     "false": FALSE, "negative": FALSE, "neg": FALSE, "no": FALSE, "0": FALSE,
@@ -127,13 +128,15 @@ def _with_class_ids(listing: Listing, scenes: dict[str, list[str]]) -> Listing:
     return replace(listing, classes=classes, source=source, given=given)
 
 
-def match_labels(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
+def match_labels(folders: Sequence[str], targets: Sequence[str], none: bool = False) -> dict[str, str]:
     """Classes → the answer that is right for them; a class that means none of them is left out.
 
     One target: {"true": "true", "neg": "false"}. Several: {"warm": "warm(img)"} by the name of the target or of its
     predicate, {"class_id 0": "warm(img)"} by the number of a class of CLEVR-Hans, which is from 0 always. If that is
-    none of them: {"class0": "warm(img)"} by number, see `_by_number`.
+    none of them: {"class0": "warm(img)"} by number, see `_by_number`. none: whether {"none": "none"} is an answer too.
     """
+    if none and NONE in folders:
+        return match_labels([name for name in folders if name != NONE], targets) | {NONE: NONE}
     if len(targets) == 1:
         return {name: WORDS[name.lower()] for name in folders if name.lower() in WORDS}
     short = Counter(target.partition("(")[0] for target in targets)

@@ -1,7 +1,7 @@
 """Images as perception wants them: any file Pillow reads → upright RGB pixels in a frame of a given size.
 
 With the fit "letterbox" proportions are kept: the picture fills the frame in one direction and is centred in the
-other, the rest is FILLING. With "stretch" it fills the frame.
+other, between bars of the colour of its edges. With "stretch" it fills the frame.
 """
 
 from __future__ import annotations
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
 
     from nsfrc.perception.base import Fit
 
-FILLING = (215, 215, 215)  # the background of Kandinsky figures
 PAPER = (255, 255, 255)  # what shows through transparent images
 MAX_PIXELS = 100_000_000
 # Whole pixels are averaged first, down to so many times the wanted size, and the rest interpolated. For 640 → 160 by 1
@@ -159,12 +158,30 @@ def _picture(image: Image.Image, size: tuple[int, int], fit: Fit = "letterbox") 
     if orientation in UPRIGHT:
         small = small.transpose(UPRIGHT[orientation])
     left, top = (columns - inner[0]) // 2, (rows - inner[1]) // 2
-    if inner != (columns, rows):
-        frame = Image.new("RGB", (columns, rows), FILLING)
-        frame.paste(small, (left, top))
-        small = frame
     placed = left / columns, top / rows, (left + inner[0]) / columns, (top + inner[1]) / rows
-    return Picture(np.array(small), width, height, placed)
+    return Picture(_framed(np.array(small), size, left, top), width, height, placed)
+
+
+def _framed(pixels: np.ndarray, size: tuple[int, int], left: int, top: int) -> np.ndarray:
+    """Pixels [h, w, 3] in a frame of `size`, each bar beside them in the colour that most of the edge next to it has.
+
+    A bar of any other colour would be an edge where there is none, which detectors take for objects.
+    """
+    height, width = pixels.shape[:2]
+    if (height, width) == size:
+        return pixels
+    frame = np.empty((*size, 3), np.uint8)
+    frame[:top], frame[top + height :] = _middle(pixels[0]), _middle(pixels[-1])
+    # Bars are above and below or left and right, save for what rounding leaves over.
+    frame[top : top + height, :left] = _middle(pixels[:, 0])
+    frame[top : top + height, left + width :] = _middle(pixels[:, -1])
+    frame[top : top + height, left : left + width] = pixels
+    return frame
+
+
+def _middle(line: np.ndarray) -> np.ndarray:
+    """The median colour of a line of pixels [n, 3]; of an even number the lower of the two in the middle."""
+    return np.sort(line, axis=0)[(len(line) - 1) // 2]
 
 
 def _plain(image: Image.Image) -> Image.Image:

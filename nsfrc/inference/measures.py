@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from nsfrc.inference.folders import FALSE, TRUE
+from nsfrc.inference.calibration import Best, best_threshold
+from nsfrc.inference.folders import FALSE, NONE, TRUE
 
 BINS = 10
 
@@ -44,13 +46,15 @@ class Measures:
     they are written. confusion [K, K]: rows are labels, columns answers.
     """
 
-    def __init__(self, targets: Sequence[str]) -> None:
+    def __init__(self, targets: Sequence[str], none: bool = False) -> None:
+        """none: whether "none" is among the answers, where there are several targets."""
         self.one = len(targets) == 1
-        self.classes = (TRUE, FALSE) if self.one else tuple(targets)
+        self.classes = (TRUE, FALSE) if self.one else (*targets, NONE) if none else tuple(targets)
         self.count = self.failed = self.labelled = self.right = self.tied = 0
         self.answers = np.zeros(len(self.classes), dtype=np.int64)
         self.confusion = np.zeros((len(self.classes), len(self.classes)), dtype=np.int64)
         self._bins = np.zeros((BINS, 3))  # images, sum of scores, how many hold
+        self._scores: Counter[tuple[float, bool]] = Counter()  # of one target, with whether it holds
 
     def add(self, label: str | None, scores: Sequence[float], answer: str | None) -> None:
         """One image; `answer` is None when its file failed, `label` when nothing is known. Scores are finite."""
@@ -66,8 +70,12 @@ class Measures:
         self.labelled += 1
         self.right += answer == label
         self.confusion[self.classes.index(label), given] += 1
-        score = scores[0] if self.one else max(scores)
-        holds = label == TRUE if self.one else label == answer
+        score = max(scores)
+        # What "none" says is that the highest does not hold.
+        highest = self.classes[scores.index(score)] if answer == NONE else answer
+        holds = label == (TRUE if self.one else highest)
+        if self.one:
+            self._scores[score, holds] += 1
         self._bins[min(max(int(score * BINS), 0), BINS - 1)] += 1, score, holds
 
     @property
@@ -89,6 +97,14 @@ class Measures:
             return None
         return sum(b.count * abs(b.score - b.share) for b in self.reliability()) / self.labelled
 
+    @property
+    def best(self) -> Best | None:
+        """The threshold that would be best for these images; None without images of both labels, or several targets."""
+        if len({holds for _, holds in self._scores}) < 2:
+            return None
+        scores, labels = zip(*self._scores.elements(), strict=True)
+        return best_threshold(scores, labels)
+
     def as_data(self) -> dict[str, Any]:
         """For machines; what needs labels is there only if there are some."""
         answers = {name: int(n) for name, n in zip(self.classes, self.answers, strict=True)}
@@ -104,7 +120,8 @@ class Measures:
             "calibration_error": self.calibration_error,
             "reliability": [{"low": b.low, "high": b.high, "images": b.count, "score": b.score, "share": b.share}
                             for b in self.reliability() if b.count],
-        }
+        } | ({} if (best := self.best) is None else {"best_threshold": {
+            "threshold": best.threshold, "accuracy": best.accuracy, "above": best.low, "up_to": best.high}})
 
     def as_text(self) -> str:
         """Accuracy, confusion matrix and calibration in lines; without labels only the counts."""
@@ -134,4 +151,29 @@ class Measures:
         for b in self.reliability():
             if b.count:
                 lines.append(f"  {b.low:.1f} to {b.high:.1f} {b.count:>11}  {b.score:>10.4f}  {b.share:>10.4f}")
-        return lines
+        return [*lines, text] if (text := self.best_text()) else lines
+
+    def best_text(self) -> str | None:
+        """Which thresholds would tell these images apart, in words; None where `best` is."""
+        if (best := self.best) is None:
+            return None
+        better = best.accuracy > self.right / self.labelled
+        first, last, middle = _digits(best)
+        write = f" (write :- threshold({middle}). into the program, or --threshold {middle})" if better else ""
+        if best.accuracy == 1:
+            return f"any threshold from {first} to {last} separates these{write}"
+        if not better:
+            return "no other threshold does better on these"
+        return f"the best threshold here is {middle}: {best.accuracy:.1%}{write}"
+
+
+def _digits(best: Best) -> tuple[str, str, str]:
+    """The first, the last and a middle threshold that are as good, in two digits if there are such, else in more."""
+    low, high = round(best.low * 10_000), round(best.high * 10_000)  # scores have four
+    for digits in (2, 3, 4):
+        unit = 10 ** (4 - digits)
+        first, last = low // unit + 1, high // unit
+        if first <= last:
+            one, two, three = (f"{n / 10**digits:.{digits}f}" for n in (first, last, (first + last) // 2))
+            return one, two, three
+    return (f"{best.threshold:g}",) * 3  # 0, where even a score of 0 is true

@@ -25,8 +25,8 @@
     const wanted = controls.elements.search.value.trim().toLowerCase();
     let shown = 0;
     for (const card of cards) {
-      const state = show === "all" || card.dataset.state === show;
-      card.hidden = !(state && card.dataset.file.toLowerCase().includes(wanted));
+      const chosen = show === "all" || card.dataset.state === show || `answer ${card.dataset.answer}` === show;
+      card.hidden = !(chosen && card.dataset.file.toLowerCase().includes(wanted));
       shown += !card.hidden;
     }
     controls.elements.count.value = `${shown} of ${cards.length}`;

@@ -18,6 +18,7 @@ import os
 import secrets
 import shutil
 import tempfile
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from pathlib import Path
@@ -51,6 +52,7 @@ class Report:
         self.program, self.threshold, self.header, self.steps = program, threshold, dict(header), steps
         self.objects = Objects(program, tuple(dimensions), places)
         self.counts = dict.fromkeys(STATES, 0)
+        self.answers: Counter[str] = Counter()
         self.closed = False
         self._cards = {name: self._part() for name in STATES}
 
@@ -82,6 +84,8 @@ class Report:
         except OSError as error:
             raise self._refused(error) from None
         self.counts[state(row)] += 1
+        if row.answer is not None:
+            self.answers[row.answer] += 1
 
     def close(self, measures: Measures | None = None) -> Path:
         """Write the page, whole or not at all. measures: accuracy and so on, where labels are known."""
@@ -108,7 +112,7 @@ class Report:
             self.abandon()
 
     def _finish(self, measures: Measures | None, stopped: bool) -> Path:
-        summary = Summary(self.program, self.header, self.counts, self.threshold, measures, stopped)
+        summary = Summary(self.program, self.header, self.counts, self.threshold, measures, stopped, self.answers)
         style, script = _asset("report.css"), _asset("report.js")
         top = opening(summary, style, _policy(style, script))
         try:

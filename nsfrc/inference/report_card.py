@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsfrc.explain import explain, objects_of
-from nsfrc.inference.folders import TRUE
+from nsfrc.inference.folders import NONE, TRUE
 from nsfrc.inference.measures import equals
 from nsfrc.inference.report_objects import Box, Objects, Spot
 from nsfrc.inference.report_reason import WEAK, reason_html
@@ -38,7 +38,7 @@ def card(row: Row, objects: Objects, steps: int | None = None) -> str:
     if row.error is not None or not row.scores:
         return f'{_opening(row, None)}<p class="message">{escape(row.error or "no answer")}</p></article>'
     targets = objects.program.targets
-    best = targets.index(row.answer) if row.answer in targets else 0
+    best = targets.index(row.answer) if row.answer in targets else row.scores.index(max(row.scores))
     start = _opening(row, row.scores[best])
     if row.V0 is None or row.V_T is None:
         return f'{start}<p class="message">{KEPT}</p></article>'
@@ -57,7 +57,8 @@ def _reasons(
         asked.append(row.label)
     found = [explain(objects.program, valuation, target, row.V0, steps) for target in asked]
     # The highest of several values is an answer even where something is missing.
-    holds = row.answer == TRUE if len(targets) == 1 else all(part.value >= WEAK for part in found[0].body)
+    holds = row.answer == TRUE if len(targets) == 1 else row.answer != NONE and all(
+        part.value >= WEAK for part in found[0].body)
     text = "".join(reason_html(one, objects, holds=i == 0 and holds) for i, one in enumerate(found))
     return text, objects.numbers(objects_of(found[0]))
 
@@ -102,8 +103,8 @@ def _side(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ..
             f'<figure class="picture"><img src="{address}" width="{width}" height="{height}" alt="{escape(row.file)}" '
             f'loading="lazy" decoding="async">{_overlay([*map(_shape, boxes, spots)], looks, part)}</figure>'
         )
-    seen = objects.seen(row.objects, boxes)
-    return f'<div class="side">{picture}{_keys(objects, seen, looks, part)}</div>'
+    listed = objects.listed(row.objects, boxes, looks, part)
+    return f'<div class="side">{picture}{_keys(objects, listed, part)}</div>'
 
 
 def _overlay(shapes: list[str], looks: list[str], part: tuple[int, ...]) -> str:
@@ -141,13 +142,21 @@ def _shape(box: Box | None, spot: Spot | None) -> str:
     return ""
 
 
-def _keys(objects: Objects, seen: list[bool], looks: list[str], part: tuple[int, ...]) -> str:
+def _keys(objects: Objects, listed: list[str | None], part: tuple[int, ...]) -> str:
+    """What is said of each object; those of which nothing is said are one entry at the end."""
     items = []
-    for number, (name, there, look) in enumerate(zip(objects.names, seen, looks, strict=True), 1):
-        said = (look or "unclear") if there else "not seen"
-        own = "" if name == f"obj{number}" else f"{name}: "
-        items.append(
-            f'<li class="key t{number % TINTS}{"" if number in part else " aside"}" data-o="{number}" tabindex="-1">'
-            f"<i>{number}</i><span>{escape(own + said)}</span></li>"
-        )
+    for number, (name, said) in enumerate(zip(objects.names, listed, strict=True), 1):
+        if said is not None:
+            own = "" if name == f"obj{number}" else f"{name}: "
+            items.append(_key(str(number), str(number), own + said, number in part, f" t{number % TINTS}"))
+    if empty := [number for number, said in enumerate(listed, 1) if said is None]:
+        told = f"{len(empty)} slot{'s' * (len(empty) > 1)} empty"
+        items.append(_key(" ".join(map(str, empty)), "–", told, takes_part=False, tint=""))
     return f'<ul class="keys">{"".join(items)}</ul>' if items else ""
+
+
+def _key(numbers: str, sign: str, text: str, takes_part: bool, tint: str) -> str:
+    return (
+        f'<li class="key{tint}{"" if takes_part else " aside"}" data-o="{numbers}" tabindex="-1">'
+        f"<i>{sign}</i><span>{escape(text)}</span></li>"
+    )

@@ -17,6 +17,7 @@ Spot = tuple[float, float]
 Places = Callable[[np.ndarray], np.ndarray | None]
 CORNERS = ("x1", "y1", "x2", "y2")
 SURE = 0.5  # an attribute below this does not describe an object, and an object below this was not seen
+CERTAIN, FAINT = 0.9, 0.1  # below the first an object is listed with its objectness, below the other it is not there
 SPOKEN = ("size", "material", "color", "shape")  # what is said last of an object, in this order
 
 
@@ -114,6 +115,28 @@ class Objects:
             return [True] * len(self.names)
         there = (vectors[: len(self.names), self.objectness] >= SURE).tolist()
         return there + [False] * (len(self.names) - len(there))
+
+    def listed(
+        self, vectors: np.ndarray | None, boxes: list[Box | None], looks: list[str], part: tuple[int, ...]
+    ) -> list[str | None]:
+        """What to say of each object, with its objectness unless that is high; None of one that is not there.
+
+        looks: see `describe`. part: numbers of objects that a reason names, of which something is said always.
+        """
+        said: list[str | None] = []
+        for i, (there, look) in enumerate(zip(self.seen(vectors, boxes), looks, strict=True)):
+            sure = self._objectness(vectors, i)
+            unsure = f" ({sure:.2f})" if sure is not None and sure < CERTAIN else ""
+            if there or (sure is not None and sure >= FAINT):
+                said.append((look or "unclear") + unsure)
+            else:
+                said.append(f"not seen{unsure}" if i + 1 in part else None)
+        return said
+
+    def _objectness(self, vectors: np.ndarray | None, i: int) -> float | None:
+        if vectors is None or self.objectness is None or i >= len(vectors):
+            return None
+        return float(vectors[i, self.objectness])
 
     def _places(self, vectors: np.ndarray) -> np.ndarray | None:
         if self.places is None:

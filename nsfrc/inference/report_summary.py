@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from html import escape
 from typing import TYPE_CHECKING
 
 from nsfrc import __version__
+from nsfrc.inference.folders import FALSE, NONE, TRUE
 from nsfrc.inference.measures import short
 from nsfrc.inference.report_card import ERROR, WRONG
 from nsfrc.program import Program
@@ -15,13 +17,17 @@ if TYPE_CHECKING:
     from nsfrc.inference.measures import Measures
 
 FEW = 3  # classes, from which on the cells of the confusion matrix are narrow
-SHOWN = 12  # more rules than this are folded away
+SHOWN = 12  # more rules than this are folded away, and more answers are not to be chosen from
+ANSWER = "answer "  # before an answer as a filter, which so is none of the states
 PLOT, LEFT, FOOT = 150, 26, 24  # the reliability diagram: side of the frame, room for its labels
 
 
 @dataclass(frozen=True)
 class Summary:
-    """header: what to say about the run; counts: cards by state; stopped: whether images are missing at the end."""
+    """header: what to say about the run; counts: cards by state; stopped: whether images are missing at the end.
+
+    answers: cards by answer.
+    """
 
     program: Program
     header: dict[str, str]
@@ -29,6 +35,14 @@ class Summary:
     threshold: float | None
     measures: Measures | None
     stopped: bool
+    answers: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def answered(self) -> dict[str, int]:
+        """Both answers of one target with their counts, or those of several that were given."""
+        if len(self.program.targets) == 1:
+            return {name: self.answers.get(name, 0) for name in (TRUE, FALSE)}
+        return {name: self.answers[name] for name in (*self.program.targets, NONE) if self.answers.get(name)}
 
 
 def opening(summary: Summary, style: str, policy: str) -> str:
@@ -92,8 +106,11 @@ def _numbers(summary: Summary) -> str:
     if measures is not None and measures.accuracy is not None:
         figures["accuracy"] = f"{measures.accuracy:.2%}"
         figures["wrong"] = f"{counts[WRONG]:,}"
+    elif len(summary.answered) <= FEW:
+        names = short(tuple(summary.answered))
+        figures |= {name: f"{count:,}" for name, count in zip(names, summary.answered.values(), strict=True)}
     figures["failed"] = f"{counts[ERROR]:,}"
-    shown = "".join(f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in figures.items())
+    shown = "".join(f"<div><dt>{escape(name)}</dt><dd>{value}</dd></div>" for name, value in figures.items())
     settings = "".join(f"<dt>{escape(name)}</dt><dd>{escape(text)}</dd>" for name, text in summary.header.items())
     return f'<section class="panel"><dl class="figures">{shown}</dl><dl class="settings">{settings}</dl></section>'
 
@@ -131,8 +148,13 @@ def _calibration(measures: Measures, threshold: float | None) -> str:
     return (
         f'<section class="panel"><h2>Calibration</h2>{_diagram(measures, threshold)}'
         f'<p class="note">The share of images {what}, by score. The dashed line is perfect calibration{upright}. '
-        f"Expected calibration error {measures.calibration_error or 0.0:.4f}.</p></section>"
+        f"Expected calibration error {measures.calibration_error or 0.0:.4f}.{_best(measures)}</p></section>"
     )
+
+
+def _best(measures: Measures) -> str:
+    text = measures.best_text()
+    return f" {escape(text[0].upper() + text[1:])}." if text else ""
 
 
 def _diagram(measures: Measures, threshold: float | None) -> str:
@@ -172,9 +194,14 @@ def _controls(summary: Summary) -> str:
     words = {"all": "all", WRONG: "wrong", ERROR: "errors"}
     if not labelled:
         del orders["label"], filters[WRONG]
+    if len(summary.answered) <= SHOWN:
+        answers = {f"{ANSWER}{name}": name for name in summary.answered}
+        filters |= {key: summary.answered[name] for key, name in answers.items()}
+        words |= dict(zip(answers, short(tuple(answers.values())), strict=True))
     options = "".join(f'<option value="{key}">{text}</option>' for key, text in orders.items())
     radios = "".join(
-        f'<label><input type="radio" name="show" value="{key}"{" checked" if key == "all" else ""}>{words[key]} '
+        f'<label><input type="radio" name="show" value="{escape(key)}"{" checked" if key == "all" else ""}>'
+        f"{escape(words[key])} "
         f"({count:,})</label>" for key, count in filters.items()
     )
     return (

@@ -20,7 +20,7 @@ import numpy as np
 
 from nsfrc.artifact import write_whole
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.folders import FALSE, TRUE
+from nsfrc.inference.folders import FALSE, NONE, TRUE
 from nsfrc.inference.images import Picture
 
 DIGITS = 4
@@ -34,7 +34,8 @@ class Row:
     file: its name below the folder; path: where it is. label: the right answer, where it is known. scores: a value a
     target, rounded to 4 digits, empty when the file failed. right: whether the answer is the label.
     objects [E, D]; V0 and V_T [G] and picture only where they were asked for.
-    other_shape: whether the image's proportions are not those that perception was made for.
+    other_shape: whether the image's proportions are not those that perception was made for. dimensions: the names of
+    the D entries of an object. reason: why the highest target has its value, where it was asked for.
     """
 
     file: str
@@ -49,6 +50,8 @@ class Row:
     V_T: np.ndarray | None = field(default=None, repr=False)
     picture: Picture | None = field(default=None, repr=False)
     other_shape: bool = False
+    dimensions: tuple[str, ...] = ()
+    reason: str | None = None
 
 
 def as_json(row: Row, targets: Sequence[str]) -> str:
@@ -58,6 +61,7 @@ def as_json(row: Row, targets: Sequence[str]) -> str:
         scores = {"scores": dict(zip(targets, row.scores, strict=True)) if row.scores else None}
     objects = None if row.objects is None else np.round(row.objects.astype(np.float64), DIGITS).tolist()
     return json.dumps({"file": row.file, "label": row.label, **scores, "answer": row.answer, "error": row.error,
+                       "reason": row.reason, "dimensions": None if objects is None else list(row.dimensions),
                        "objects": objects})
 
 
@@ -166,7 +170,7 @@ class Writer:
                     row = self._parse(line.decode().rstrip("\n"), self.targets)
                 except (ValueError, KeyError, TypeError, csv.Error):
                     raise self._spoilt(number) from None
-                answers = (TRUE, FALSE) if len(self.targets) == 1 else self.targets
+                answers = (TRUE, FALSE) if len(self.targets) == 1 else (*self.targets, NONE)
                 if {row.answer, row.label} - {None, *answers}:
                     raise self._spoilt(number)
                 yield row

@@ -12,9 +12,12 @@ from pathlib import Path
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.calibration import Choice, fingerprint, threshold_for
 from nsfrc.inference.candidates import Found, find_candidate
-from nsfrc.inference.folders import Listing, folder, match_labels, printable
+from nsfrc.inference.folders import NONE, Listing, folder, match_labels, printable
+from nsfrc.inference.measures import short
+from nsfrc.inference.stream import empty_scores
 from nsfrc.pipelines import PERCEPTION, Pipeline, pipeline
 from nsfrc.program import Program, open_program
+from nsfrc.reach import silenced
 from nsfrc.valuation import load_plugin
 
 SHOWN = 10  # labels that are listed among the settings
@@ -40,7 +43,9 @@ class Session:
     """A pipeline that is ready.
 
     perception: the name it goes by. settings: what is used, for people to read. made_with: everything that rows
-    depend on. labels: class → the right answer. remarks: what the user should know before it starts.
+    depend on. labels: class → the right answer. remarks: what the user should know before it starts. empty: the
+    value of every target in an image without objects, where there is one. least: below it the highest of several
+    targets is no answer, which then is "none"; 0 where nobody asked for that.
     """
 
     pipe: Pipeline
@@ -50,6 +55,8 @@ class Session:
     settings: dict[str, str]
     made_with: dict[str, str]
     remarks: tuple[str, ...]
+    empty: tuple[float, ...] | None = None
+    least: float = 0.0
 
     @property
     def targets(self) -> list[str]:
@@ -73,7 +80,7 @@ def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
     program = open_program(found.path)
     plugins = [load_plugin(text) for text in wanted.plugins]
     with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".*steps are too few")  # among the remarks
+        warnings.filterwarnings("ignore", ".*steps? (is|are) too few")  # among the remarks
         pipe = pipeline(
             program, wanted.perception, weights=wanted.weights, concepts=wanted.concepts, device=wanted.device,
             steps=wanted.steps,
@@ -81,19 +88,41 @@ def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
     identity = pipe.perception.identity
     threshold = threshold_for(program, identity, wanted.threshold, wanted.steps, wanted.concepts is not None)
     listing = folder(wanted.images) if listing is None else listing
-    labels = match_labels(listing.classes, program.targets)
-    settings = _settings(wanted, found, pipe, threshold) | _shown_labels(labels, listing.source, program.targets)
+    least = _least(wanted, program)
+    labels = match_labels(listing.classes, program.targets, least > 0)
+    empty = empty_scores(pipe)
+    settings = _settings(wanted, found, pipe, threshold) | _shown_empty(empty)
+    settings |= _shown_labels(labels, listing.source, program.targets)
     files = [wanted.weights, wanted.concepts, *(Path(p.__file__) for p in plugins if p.__file__)]
     made_with = {
         "program": f"{program.name} {fingerprint(program)}", "perception": f"{_name(wanted, program)} {identity}",
         "files": ", ".join(_mark(path) for path in files if path is not None) or "none",
-        "steps": str(pipe.reasoner.run.steps), "threshold": str(threshold.value),
+        "steps": str(pipe.reasoner.run.steps),
+        "threshold": str(threshold.value if len(program.targets) == 1 else least or "none"),
         "images": str(wanted.images.resolve()),
     }
-    remarks = [program.too_few(wanted.steps), _about_labels(listing, labels, program.targets), listing.without_class(),
-               listing.left_out()]
+    remarks = [*(w.message for w in program.warnings if not silenced(w, wanted.steps)), program.too_few(wanted.steps),
+               _about_labels(listing, labels, program.targets), listing.without_class(), listing.left_out()]
     told = tuple(remark for remark in remarks if remark is not None)
-    return Session(pipe, _name(wanted, program), threshold.value, labels, settings, made_with, told)
+    return Session(pipe, _name(wanted, program), threshold.value, labels, settings, made_with, told, empty, least)
+
+
+def _least(wanted: Wanted, program: Program) -> float:
+    """Below which the highest of several targets is no answer; 0 where that is not asked for."""
+    least = program.settings.threshold if wanted.threshold is None else wanted.threshold
+    if len(program.targets) == 1 or not least:
+        return 0.0
+    if NONE in program.targets:
+        raise NsfrcError(f"{program.name} has a target `none`, and with a threshold that is the answer where no target "
+                         f"reaches it: call the target something else, or leave out the threshold")
+    return least
+
+
+def _shown_empty(scores: tuple[float, ...] | None) -> dict[str, str]:
+    if scores is None:
+        return {}
+    up_to = "up to " if len(scores) > 1 else ""
+    return {"no objects": f"an empty image scores {up_to}{max(scores):.2f}: values drift, see docs/semantics.md"}
 
 
 def _program(wanted: Wanted) -> Found:
@@ -114,6 +143,8 @@ def _settings(wanted: Wanted, found: Found, pipe: Pipeline, threshold: Choice) -
     answer = f"{threshold.value:g} {threshold.source}"
     if len(pipe.program.targets) > 1:
         answer = "none: the target with the highest value is the answer"
+        if _least(wanted, pipe.program):
+            answer = f"{threshold.value:g} {threshold.source}: where no target reaches it, the answer is {NONE}"
     return {
         "program": f"{printable(str(found.path))} ({found.reason})",
         "perception": f"{identity if identity.startswith(name) else f'{name}, {identity}'} ({seen})",
@@ -142,7 +173,7 @@ def _about_labels(listing: Listing, labels: dict[str, str], targets: Sequence[st
         known = f"the targets stand for class_id 0 to {last}" if last else "the program has one target, and no classes"
         return f"the images of {shown} ({listing.source}) have no label: {known}"
     numbered = f"all numbered, from class0 to class{last} or from class1 to class{last + 1}"
-    meant = "true and false" if len(targets) == 1 else f"named {', '.join(targets)}, or {numbered}"
+    meant = "true and false" if len(targets) == 1 else f"named {', '.join(short(targets))}, or {numbered}"
     return f"the images in {shown} have no label: class folders are {meant}"
 
 

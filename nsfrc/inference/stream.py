@@ -14,7 +14,8 @@ import numpy as np
 import torch
 
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.folders import FALSE, TRUE, Item
+from nsfrc.explain import as_text, explain
+from nsfrc.inference.folders import FALSE, NONE, TRUE, Item
 from nsfrc.inference.images import ImageError, Picture, read, to_tensor
 from nsfrc.inference.results import DIGITS, Row
 from nsfrc.perception.base import Fit
@@ -28,10 +29,11 @@ Frame = tuple[tuple[int, int], Fit]  # the size that perception wants, and how i
 class Asked:
     """How to answer.
 
-    threshold: from where on a single target holds. labels: class, such as a class folder or
-    "class_id 0" → the answer that is right for it.
+    threshold: from where on a single target holds. least: below it the highest of several targets is no answer.
+    labels: class, such as a class folder or "class_id 0" → the answer that is right for it.
     batch_size: images at once, see `infer`.
     decoders: threads that read files ahead; 0 reads each when it is wanted. everything: rows with V0, V_T and picture.
+    reasons: rows with the reason as text.
     """
 
     threshold: float = 0.5
@@ -39,6 +41,8 @@ class Asked:
     batch_size: int = 16
     decoders: int = 1
     everything: bool = False
+    reasons: bool = False
+    least: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +101,7 @@ def _load(item: Item, size: tuple[int, int], fit: Fit) -> Loaded:
 
 def _rows(pipe: Pipeline, batch: Sequence[Loaded], asked: Asked, padded: int) -> list[Row]:
     pictures = [entry.picture for entry in batch if entry.picture is not None]
-    found = _predict(pipe, pictures, asked.everything, padded) if pictures else None
+    found = _predict(pipe, pictures, asked.everything or asked.reasons, padded) if pictures else None
     place = count()
     return [
         _failed(entry.item, asked, entry.error) if entry.picture is None or found is None
@@ -123,14 +127,38 @@ def _answered(pipe: Pipeline, entry: Loaded, found: Prediction, i: int, asked: A
         return _failed(entry.item, asked, "reasoning gave no number (NaN or infinite)")
     scores = tuple(round(value, DIGITS) for value in values)
     # Of several targets all digits count; one is held against the threshold as it is written.
-    given = answer(values if len(values) > 1 else scores, pipe.program.targets, asked.threshold)
+    several = len(values) > 1
+    given = answer(values if several else scores, pipe.program.targets, asked.least if several else asked.threshold)
     label = _label(entry.item, asked)
     return Row(
         entry.item.name, entry.item.path, label, scores, given, None if label is None else label == given,
         objects=found.objects[i].numpy(), V0=found.V0[i].numpy() if asked.everything else None,
-        V_T=None if found.V_T is None else found.V_T[i].numpy(), picture=entry.picture if asked.everything else None,
+        V_T=found.V_T[i].numpy() if found.V_T is not None and asked.everything else None,
+        picture=entry.picture if asked.everything else None,
         other_shape=_other_shape(entry.picture, pipe.perception.proportions),
+        dimensions=tuple(pipe.perception.dimensions),
+        reason=_reason(pipe, found, i, values) if asked.reasons else None,
     )
+
+
+def _reason(pipe: Pipeline, found: Prediction, i: int, values: Sequence[float]) -> str | None:
+    """Why the highest target of image i has its value, or what it lacks."""
+    if found.V_T is None:
+        return None
+    best = pipe.program.targets[max(range(len(values)), key=values.__getitem__)]
+    V_T, V0 = found.V_T[i].numpy(), found.V0[i].numpy()
+    return as_text(explain(pipe.program, V_T, best, V0, pipe.reasoner.run.steps))
+
+
+@torch.no_grad()
+def empty_scores(pipe: Pipeline) -> tuple[float, ...] | None:
+    """The value of every target in an image without objects; None where neural predicates give no number for it."""
+    try:
+        nothing = torch.zeros(1, pipe.perception.objects, len(pipe.perception.dimensions), device=pipe.device)
+        values = pipe.reasoner(pipe.facts(nothing))[0].tolist()
+    except Exception:  # a user's predicate that fails here fails on images too, where it is said
+        return None
+    return tuple(round(value, DIGITS) for value in values) if all(map(math.isfinite, values)) else None
 
 
 def _other_shape(picture: Picture | None, proportions: float | None) -> bool:
@@ -172,7 +200,11 @@ def _blame(part: str, images: int) -> Iterator[None]:
 
 
 def answer(scores: Sequence[float], targets: Sequence[str], threshold: float) -> str:
-    """One target: whether it holds, "true" or "false"; several: the one with the highest value, the first of equals."""
+    """One target: whether it holds, "true" or "false"; several: the one with the highest value, the first of equals.
+
+    Where the highest is below the threshold, it is "none".
+    """
     if len(targets) == 1:
         return TRUE if scores[0] >= threshold else FALSE
-    return targets[max(range(len(targets)), key=lambda i: scores[i])]
+    best = max(range(len(targets)), key=lambda i: scores[i])
+    return targets[best] if round(scores[best], DIGITS) >= threshold else NONE

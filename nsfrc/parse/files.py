@@ -35,8 +35,9 @@ class _Reader:
         self._open: list[Path] = []
         self._done: set[Path] = set()
 
-    def sentences(self, path: Path, data: bytes) -> tuple[Sentence, ...]:
-        source = self._decode(path, data)
+    def sentences(self, path: Path, data: bytes, included: Span | None = None) -> tuple[Sentence, ...]:
+        """included: the directive that asks for the file."""
+        source = self._decode(path, data, included)
         if source is None:
             nowhere = Span(Source(str(path), ""), 1, 1, 1, 1)
             return (Sentence(BROKEN, None, nowhere, frozenset([ANY])),)
@@ -51,9 +52,9 @@ class _Reader:
         self._done.add(self._open.pop())
         return tuple(result)
 
-    def _decode(self, path: Path, data: bytes) -> Source | None:
+    def _decode(self, path: Path, data: bytes, included: Span | None) -> Source | None:
         try:
-            return Source(str(path), data.decode("utf-8-sig"))
+            return Source(str(path), data.decode("utf-8-sig"), included)
         except UnicodeDecodeError as problem:
             before = problem.object[:problem.start].decode()
             line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
@@ -83,7 +84,7 @@ class _Reader:
         except OSError as problem:
             self._found.error(argument.span, f"cannot read {path}: {_reason(problem)}")
             return broken
-        return self.sentences(path, data)
+        return self.sentences(path, data, span)
 
 
 def _included(sentence: Sentence) -> Term | None:

@@ -16,8 +16,9 @@ from nsfrc.errors import NsfrcError, did_you_mean
 from nsfrc.perception.base import Fit, Perception
 from nsfrc.perception.home import kept_weights
 from nsfrc.perception.weights import checksum, load_into
+from nsfrc.trial import undisturbed
 
-__all__ = ["Perception", "Used", "create", "names", "usable_device", "used_weights"]
+__all__ = ["Perception", "Used", "adopt", "create", "names", "usable_device", "used_weights"]
 
 GROUP = "nsfrc.perception"  # entry points of other packages: a name and "module:Class"
 BUILT_IN = {
@@ -25,6 +26,7 @@ BUILT_IN = {
     "yolo_clevr": "nsfrc.perception.yolo_clevr:YoloClevr",
     "slot_attention": "nsfrc.perception.slot_attention:SlotAttention",
 }
+DEVICES = ("cpu", "cuda", "mps", "xpu")  # kinds to suggest
 BUILT_IN_MODULES = {address.partition(":")[0] for address in BUILT_IN.values()}
 
 
@@ -38,7 +40,8 @@ class Adapted(Perception):
 
     def __init__(self, module: torch.nn.Module, objects: int) -> None:
         super().__init__()
-        self.module, self.objects = module, getattr(module, "objects", objects)
+        self.module = module
+        self.objects = getattr(module, "objects", objects)
         self.dimensions, self.size = getattr(module, "dimensions", ()), getattr(module, "size", (0, 0))
         self.identity, self.fit = getattr(module, "identity", "unknown"), getattr(module, "fit", "letterbox")
 
@@ -46,20 +49,51 @@ class Adapted(Perception):
         found: torch.Tensor = self.module(images)
         return found
 
+    def __getattr__(self, name: str) -> Any:
+        """What else the module has is found here too."""
+        try:
+            return super().__getattr__(name)
+        except AttributeError:
+            if name == "module":  # which a copy does not have yet
+                raise
+            return getattr(self.module, name)
 
-def create(name: str, objects: int, weights: Path | None = None, device: str = "cpu") -> Perception:
+
+def create(name: str | type, objects: int, weights: Path | None = None, device: str = "cpu") -> Perception:
     """A perception model, ready for inference.
 
     name: one of `names()`, or "module:Class" (modules in the current folder included) for any torch module whose
-    constructor takes `objects` and that has `dimensions` and `size`. weights: a safetensors file.
+    constructor takes `objects` and that has `dimensions` and `size`; or such a class. weights: a safetensors file.
     """
     place = usable_device(device)
-    model = _build(name, _find(name), objects, weights)
+    found, name = (_find(name), name) if isinstance(name, str) else (name, name.__qualname__)
+    model = _build(name, found, objects, weights)
     _check(name, model, objects)
+    if model.objects != objects:
+        raise NsfrcError(f"perception {name!r} finds {model.objects} objects; the program asks for {objects}")
     if model.identity == "unknown":
         model.identity = f"{name}:{checksum(model.state_dict())}"
     model = model.eval().to(place)
     _try_out(name, model, place)
+    return model
+
+
+def adopt(module: torch.nn.Module, objects: int, device: str = "cpu") -> Perception:
+    """A module that is built already as a perception, moved to a device and tried out; its mode stays what it is.
+
+    It may find more objects than are asked for. One that is no `Perception` is wrapped, as `create` does.
+    """
+    name = type(module).__qualname__
+    if not isinstance(module, torch.nn.Module):
+        raise NsfrcError(f"perception is a name, \"module:Class\", or a torch.nn.Module, not a {name}")
+    model = module if isinstance(module, Perception) else Adapted(module, objects)
+    model.training = module.training
+    _check(name, model, objects)
+    if model.objects < objects:
+        raise NsfrcError(f"the program speaks of {objects} objects, and perception {name!r} finds {model.objects}")
+    model = model.to(usable_device(device))
+    with undisturbed(model):
+        _try_out(name, model, device)
     return model
 
 
@@ -91,11 +125,17 @@ def _used(name: str) -> Used:
 
 def usable_device(device: str) -> str:
     """The device, if this machine has it; NsfrcError otherwise."""
+    remedy = 'use --device cpu, in Python device="cpu"'
+    try:
+        torch.device(device)
+    except RuntimeError:
+        hint = "did you mean cuda?" if str(device).lower().startswith("gpu") else did_you_mean(str(device), DEVICES)
+        raise NsfrcError(f"device {device!r} cannot be used here (there is no such kind): {hint or remedy}") from None
     try:
         torch.empty(1, device=device)
     except (RuntimeError, AssertionError, NotImplementedError) as error:
         reason = str(error).splitlines()[0]
-        raise NsfrcError(f"device {device!r} cannot be used here ({reason}): use --device cpu") from None
+        raise NsfrcError(f"device {device!r} cannot be used here ({reason}): {remedy}") from None
     return device
 
 
@@ -160,9 +200,9 @@ def _check(name: str, model: Perception, objects: int) -> None:
         raise NsfrcError(f"perception {name!r} needs `size`, the (height, width) of its images, not {size!r}")
     if model.fit not in get_args(Fit):
         raise NsfrcError(f"perception {name!r} needs `fit`, one of {', '.join(get_args(Fit))}, not {model.fit!r}")
-    if getattr(model, "objects", objects) != objects:
-        raise NsfrcError(f"perception {name!r} finds {model.objects} objects; the program asks for {objects}")
-    model.dimensions, model.size, model.objects = tuple(dimensions), (size[0], size[1]), objects
+    if not isinstance(finds := getattr(model, "objects", objects), int):
+        raise NsfrcError(f"perception {name!r} needs `objects`, how many it finds, not {finds!r}")
+    model.dimensions, model.size, model.objects = tuple(dimensions), (size[0], size[1]), finds
 
 
 def _try_out(name: str, model: Perception, device: str) -> None:
@@ -170,9 +210,10 @@ def _try_out(name: str, model: Perception, device: str) -> None:
     if type(model).__module__ in BUILT_IN_MODULES:
         return
     wanted = [2, model.objects, len(model.dimensions)]
+    kind = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)
     try:
         with torch.no_grad():
-            found = model(torch.full((2, 3, *model.size), 0.5, device=device))
+            found = model(torch.full((2, 3, *model.size), 0.5, device=device, dtype=kind))
     except Exception as error:  # whatever a user's model raises
         raise NsfrcError(f"perception {name!r} fails on two images of size {model.size}: "
                          f"{type(error).__name__}: {error}") from error

@@ -38,7 +38,8 @@ def load(path: Path) -> tuple[dict[str, Any], Tensors]:
     except FileNotFoundError:
         raise NsfrcError(f"there is no file {path}") from None
     except (SafetensorError, ValueError, RecursionError) as error:
-        raise NsfrcError(f"{path} is not a safetensors file, or it is cut short ({error})") from None
+        raise NsfrcError(f"{path} is not a safetensors file, or it is cut short ({error}); "
+                         f"safetensors.torch.save_file(model.state_dict(), FILE) writes one") from None
     except OSError as error:
         raise NsfrcError(f"cannot read {path}: {error.strerror or error}") from None
     if not isinstance(header, dict):

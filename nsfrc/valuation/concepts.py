@@ -62,33 +62,47 @@ def add(path: Path, entries: Entries) -> None:
     write_whole(path, text.encode())
 
 
+def learnt(module: object) -> dict[str, torch.Tensor]:
+    """The tensors of a module that belong in a file: parameters, then persistent buffers; {} for a plain function."""
+    if not isinstance(module, torch.nn.Module):
+        return {}
+    kept = module.state_dict().keys()
+    return {**dict(module.named_parameters()), **{key: b for key, b in module.named_buffers() if key in kept}}
+
+
 def parameters_of(module: object) -> dict[str, Any]:
-    """The parameters of a module as numbers and lists, as `set_parameters` takes them; {} for a plain function."""
-    parameters = module.named_parameters() if isinstance(module, torch.nn.Module) else ()
-    entry = {key: value.detach().cpu().tolist() for key, value in parameters}
+    """The parameters and buffers of a module as numbers and lists, as `set_parameters` takes them."""
+    entry = {key: value.detach().cpu().tolist() for key, value in learnt(module).items()}
     for key, value in entry.items():
         if not _numbers(value):
-            raise NsfrcError(f"{type(module).__name__}: parameter {key} cannot be written: it must be finite numbers, "
-                             f"and at least one, not {value!r}")
+            buffer = key in dict(module.named_buffers()) if isinstance(module, torch.nn.Module) else False
+            remedy = "; a buffer that is not learnt needs persistent=False" if buffer else ""
+            raise NsfrcError(f"{type(module).__name__}: {'buffer' if buffer else 'parameter'} {key} cannot be written: "
+                             f"it must be finite numbers, and at least one, not {value!r}{remedy}")
     return entry
 
 
 def set_parameters(module: object, entry: dict[str, Any], where: str) -> None:
-    """Put the numbers of one entry into the parameters of that name; `where` is for messages."""
-    for key, value in entry.items():
-        if key == MADE_BY:
-            continue
-        parameters = dict(module.named_parameters()) if isinstance(module, torch.nn.Module) else {}
-        if key not in parameters:
-            has = f"it has {', '.join(parameters)}" if parameters else "it has none"
+    """Put the numbers of one entry, which has all of them, into parameters and buffers; `where` is for messages."""
+    tensors, given = learnt(module), [key for key in entry if key != MADE_BY]
+    for key in given:
+        if key not in tensors:
+            has = f"it has {', '.join(tensors)}" if tensors else "it has none"
             raise NsfrcError(f"{where} has no parameter {key}; {has}")
-        try:
-            numbers = torch.tensor(value, dtype=parameters[key].dtype)
-        except (ValueError, TypeError):
-            raise NsfrcError(f"{where}: {key} is a list of lists of unequal length") from None
-        if numbers.shape != parameters[key].shape:
-            raise NsfrcError(
-                f"{where}: {key} has shape {list(numbers.shape)}; it must have {list(parameters[key].shape)}"
-            )
-        with torch.no_grad():
-            parameters[key].copy_(numbers)
+    numbers = {key: _fitting(entry[key], tensors[key], f"{where}: {key}") for key in given}
+    if lacking := [key for key in tensors if key not in given]:
+        raise NsfrcError(f"{where} lacks {', '.join(lacking)}: an entry has all of {', '.join(tensors)}")
+    with torch.no_grad():
+        for key, values in numbers.items():
+            tensors[key].copy_(values)
+
+
+def _fitting(value: Any, like: torch.Tensor, where: str) -> torch.Tensor:
+    """Numbers of a file as a tensor of the type and shape of another."""
+    try:
+        numbers = torch.tensor(value, dtype=like.dtype)
+    except (ValueError, TypeError):
+        raise NsfrcError(f"{where} is a list of lists of unequal length") from None
+    if numbers.shape != like.shape:
+        raise NsfrcError(f"{where} has shape {list(numbers.shape)}; it must have {list(like.shape)}")
+    return numbers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +12,8 @@ import torch
 
 from nsfrc import ir
 from nsfrc.errors import NsfrcError, did_you_mean
-from nsfrc.valuation import concepts, predicates  # noqa: F401 (the latter registers what comes with nsfrc)
+from nsfrc.trial import undisturbed
+from nsfrc.valuation import concepts, predicates  # the latter registers what comes with nsfrc
 from nsfrc.valuation.arguments import Argument, Attributes, Input, Objects, Scene
 from nsfrc.valuation.registry import Registered, find, names
 
@@ -37,6 +39,8 @@ class FactsConverter(torch.nn.Module):
     def __init__(self, program: Program, dimensions: Sequence[str], parameters: Path | str | None = None) -> None:
         super().__init__()
         herbrand = program.ground.herbrand
+        if isinstance(dimensions, str) or len(set(dimensions)) < len(dimensions):
+            raise NsfrcError(f"dimensions are the names of an object vector's entries, each once, not {dimensions!r}")
         self.columns = {name: i for i, name in enumerate(dimensions)}
         if OBJECTNESS not in self.columns:
             raise NsfrcError(
@@ -69,12 +73,13 @@ class FactsConverter(torch.nn.Module):
             others = ", ".join(entries) or "nothing"
             raise NsfrcError(f"{path} has parameters of {others}; the neural predicates here are {', '.join(used)}")
         for name, valuation in zip(used, self._valuations(), strict=True):
-            concepts.set_parameters(valuation.function, entries.get(name, {}), f"{path}: {name}")
+            if name in entries:
+                concepts.set_parameters(valuation.function, entries[name], f"{path}: {name}")
 
     def save_concepts(self, path: Path | str, made_by: dict[str, Any] | None = None) -> None:
         """Write what was learnt to a file that `parameters` reads; entries of other predicates that it has stay.
 
-        These are the parameters of every neural predicate that is a module, in full precision, without its buffers.
+        These are parameters and persistent buffers of every neural predicate that is a module, in full precision.
         made_by: notes on their making, kept beside them.
         """
         entries: concepts.Entries = {}
@@ -91,10 +96,8 @@ class FactsConverter(torch.nn.Module):
 
     def _try_out(self) -> None:
         """Run once on nothing, so that what a function lacks is said when a program is opened, not on its images."""
-        training = self.training
-        with torch.no_grad():
-            self.eval()(self.constant.new_zeros(2, max(1, self.objects), len(self.columns)))
-        self.train(training)
+        with undisturbed(self):
+            self(self.constant.new_zeros(2, max(1, self.objects), len(self.columns)))
 
     def forward(self, objects: torch.Tensor) -> torch.Tensor:
         self._refuse_shape(objects)
@@ -112,7 +115,7 @@ class FactsConverter(torch.nn.Module):
                 parts.append(self.predicates[key](scene, None if nobody_missing else missing))
         V0 = torch.cat(parts, dim=1)
         if look:
-            self._refuse_values(V0)
+            self._refuse_values(V0, objects)
         return V0
 
     def _refuse_shape(self, objects: torch.Tensor) -> None:
@@ -124,7 +127,7 @@ class FactsConverter(torch.nn.Module):
         if not objects.is_floating_point():
             raise NsfrcError(f"object vectors are {objects.dtype}; they must be floating point, as float32")
 
-    def _refuse_values(self, V0: torch.Tensor) -> None:
+    def _refuse_values(self, V0: torch.Tensor, objects: torch.Tensor) -> None:
         if not V0.numel():
             return
         least, most = V0.detach().aminmax()
@@ -132,12 +135,15 @@ class FactsConverter(torch.nn.Module):
             return
         for first, last, key in self.pieces:
             values = V0.detach()[:, first:last]
-            wrong = values[~((values >= -ROUNDING) & (values <= 1 + ROUNDING))]
+            wrong = (~((values >= -ROUNDING) & (values <= 1 + ROUNDING))).nonzero()
             if key is not None and len(wrong):
                 valuation = self.predicates[key]
                 assert isinstance(valuation, Valuation)
+                image, atom = wrong[0].tolist()
                 raise NsfrcError(
-                    f"{valuation.spoken} gave {wrong[0].item():.4g}; the values of a predicate are from 0 to 1"
+                    valuation.blamed(objects.detach()[image], atom, image)
+                    or f"{valuation.spoken} gave {values[image, atom].item():.4g}; the values of a predicate are from "
+                       f"0 to 1"
                 )
 
 
@@ -159,6 +165,7 @@ class Valuation(torch.nn.Module):
         self.spoken = f"the function of the neural predicate {predicate} ({registered.place})"
         types = [herbrand.type_by_name[name] for name in predicate.types]
         self.roles = [t.role for t in types]
+        self.dimensions = list(dimensions)
         self.objects = max((len(t.constants) for t in types if t.role == ir.OBJECT), default=0)
         arguments = herbrand.arguments(predicate.key)
         self.once = registered.symmetric and len(set(predicate.types)) == 1
@@ -181,6 +188,24 @@ class Valuation(torch.nn.Module):
         if absent is not None:
             values = torch.where(absent, 0.0, values)
         return values.index_select(1, self.inverse) if self.once else values
+
+    def blamed(self, vectors: torch.Tensor, atom: int, image: int) -> str | None:
+        """What to say of the vectors [E, D] if it is they that spoilt an atom of a predicate that comes with nsfrc."""
+        if getattr(self.function, "__module__", "") != predicates.__name__:
+            return None
+        place = int(self.inverse[atom])
+        given = [self.names[k][place] for k, role in enumerate(self.roles) if role == ir.ATTRIBUTE]
+        for k, role in enumerate(self.roles):
+            if role != ir.OBJECT:
+                continue
+            row = int(self.arguments[k, place])
+            for name, value in zip(self.dimensions, vectors[row].tolist(), strict=True):
+                in_range = -ROUNDING <= value <= 1 + ROUNDING
+                if not math.isfinite(value) or (not in_range and name in (*given, OBJECTNESS)):
+                    wanted = "from 0 to 1" if name in (*given, OBJECTNESS) else "finite"
+                    return (f"object vectors: entry {name!r} is {value:.4g} in row {row} of image {image}; perception "
+                            f"must give numbers there that are {wanted}")
+        return None
 
     def _absent(self, missing: torch.Tensor) -> torch.Tensor | None:
         """Atoms that name a missing object: [B, N]."""

@@ -104,5 +104,5 @@ def test_errors_are_json_where_that_is_asked_for(run: Run) -> None:
     Path("wrong.pl").write_text("kp(X) :- in(O, X).")
     done = run("explain", "wrong.pl", "--json")
     assert done.code == 1
-    assert json.loads(done.out)["errors"][0]["span"]["file"] == "wrong.pl"
+    assert json.loads(done.out)["errors"][1]["span"]["file"] == "wrong.pl"
     assert "no clause 9" in json.loads(run("explain", "closeby", "--clause", "9", "--json").out)["errors"][0]["message"]

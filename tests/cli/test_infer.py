@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import warnings
 
@@ -11,7 +12,7 @@ from PIL import Image
 
 from nsfrc.inference import stream
 from tests.cli.support import Run, arguments, csv_rows, json_lines
-from tests.inference.support import NO, ONE, PERCEPTION, YES, labelled, pixels, save, thing
+from tests.inference.support import DIMENSIONS, NO, ONE, PERCEPTION, YES, labelled, pixels, save, thing
 
 
 def test_compile_then_infer(here: Run) -> None:
@@ -22,8 +23,9 @@ def test_compile_then_infer(here: Run) -> None:
     assert lines[0].split(None, 1) == ["program", "rules.nsfrc (the only compiled program here)"]
     assert lines[1].startswith("perception  readable:Readable:") and lines[1].endswith("(from --perception)")
     assert lines[2:4] == ["steps       4 by default", "threshold   0.5 by default"]
-    assert lines[5].split() == ["file", "score", "answer"]
-    assert lines[6].split()[::2] == ["false/0.png", "false"] and lines[6].endswith("right")
+    assert lines[4].startswith("no objects  an empty image scores 0.0")
+    assert lines[6].split() == ["file", "score", "answer"]
+    assert lines[7].split()[::2] == ["false/0.png", "false"] and lines[7].endswith("right")
     assert "accuracy 100.00% (6 of 6)" in out and "calibration" in out
 
 
@@ -120,11 +122,32 @@ def test_json(here: Run) -> None:
     ]
     assert len(rows[0]["objects"]) == 2 and len(rows[0]["objects"][0]) == 11
     assert summary["accuracy"] == 1.0 and summary["settings"]["threshold"] == "0.5 by default"
+    assert list(DIMENSIONS) == summary["dimensions"] == rows[0]["dimensions"]
+    assert rows[0]["reason"].startswith("kp(img) 0.") and "for want of color(obj1,red) 0.00" in rows[0]["reason"]
+    assert "because in(obj1,img) 1.00, color(obj1,red) 1.00" in rows[1]["reason"]
+    assert summary["best_threshold"]["accuracy"] == 1.0
+
+
+def test_rows_in_a_file_have_the_reason(here: Run) -> None:
+    save(here.folder / "d" / "a.png", YES)
+    here.good(*arguments("--out", "r.jsonl"))
+    (row,) = map(json.loads, (here.folder / "r.jsonl").read_text().splitlines())
+    assert "because in(obj1,img) 1.00" in row["reason"] and row["dimensions"] == list(DIMENSIONS)
+
+
+def test_the_score_of_an_empty_image(here: Run) -> None:
+    save(here.folder / "d" / "a.png", pixels())
+    rows, summary = json_lines(here.good(*arguments("--json")))
+    assert summary["empty_scores"] == {"kp(img)": rows[0]["score"]} and 0 < rows[0]["score"] < 0.1
+    here.good(*arguments("--report", "r.html"))
+    assert f"an empty image scores {rows[0]['score']:.2f}" in (here.folder / "r.html").read_text()
 
 
 def test_quiet(here: Run) -> None:
     save(here.folder / "d" / "a.png", NO)
     assert here.good(*arguments("--quiet")) == "1 image: 1 false\n"
+    rows, summary = json_lines(here.good(*arguments("--quiet", "--json")))
+    assert rows == [] and summary["images"] == 1
 
 
 def test_long_tables_are_cut(here: Run) -> None:
@@ -299,3 +322,9 @@ def test_one_image(here: Run) -> None:
     path = save(here.folder / "some.png", YES)
     rows, _ = json_lines(here.good("infer", "--images", path, *PERCEPTION, "--json"))
     assert [(r["file"], r["answer"]) for r in rows] == [("some.png", "true")]
+
+
+def test_warnings_about_the_program_are_remarks(here: Run) -> None:
+    labelled(here.folder / "d")
+    (here.folder / "rules.pl").write_text(ONE + "\nunused(O) :- color(O, red).\n")
+    assert "no target needs unused/1" in here(*arguments()).err

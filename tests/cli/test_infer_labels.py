@@ -25,6 +25,38 @@ def test_several_targets(here: Run) -> None:
     ]
 
 
+def test_a_threshold_for_several_targets(here: Run) -> None:
+    """Where none of them reaches it the answer is none; a folder of that name holds such images."""
+    (here.folder / "rules.pl").write_text(SEVERAL)
+    for name, entries in (("warm", {"red": 1}), ("cold", {"blue": 0.4}), ("none", {"red": 0.2})):
+        save(here.folder / "d" / name / "a.png", pixels(thing(**entries)))
+    result = here(*arguments())
+    assert result.code == 0 and "accuracy 100.00% (2 of 2)" in result.out and "images in none have no" in result.err
+    result = here(*arguments("--threshold", "0.5", "--out", "r.csv", "--report", "r.html"))
+    assert result.code == 0 and "threshold   0.5 from --threshold: where no target reaches it, the answer is none" in (
+        result.out)
+    assert "accuracy 66.67% (2 of 3)" in result.out and "1 warm(img), 2 none" in result.out and not result.err
+    assert [(r["label"], r["answer"]) for r in csv_rows(here.folder / "r.csv")] == [
+        ("cold(img)", "none"), ("none", "none"), ("warm(img)", "warm(img)")]
+    assert 'data-answer="none"' in (here.folder / "r.html").read_text()
+    (here.folder / "rules.pl").write_text(SEVERAL + ":- threshold(0.3).")
+    rows, summary = json_lines(here.good(*arguments("--json")))
+    assert [r["answer"] for r in rows] == ["cold(img)", "none", "warm(img)"] and summary["accuracy"] == 1.0
+    (here.folder / "rules.pl").write_text(SEVERAL.replace("odd(img)", "none").replace("odd(X)", "none"))
+    assert "has a target `none`" in here.refused(*arguments("--threshold", "0.3"))
+
+
+def test_none_is_gone_on_with(here: Run) -> None:
+    (here.folder / "rules.pl").write_text(SEVERAL)
+    save(here.folder / "d" / "a.png", pixels(thing(red=0.2)))
+    save(here.folder / "d" / "b.png", pixels(thing(red=1), stop=True))
+    command = arguments("--out", "r.csv", "--threshold", "0.5", "--batch-size", "1")
+    assert here(*command).code == 130
+    (here.folder / "go").touch()
+    assert "threshold 0.5, and now it is none" in here.refused(*arguments("--out", "r.csv", "--resume"))
+    assert "2 images: 1 warm(img), 1 none" in here.good(*command, "--resume")
+
+
 def test_classes_of_a_scenes_file(here: Run) -> None:
     (here.folder / "rules.pl").write_text(SEVERAL)
     for name, entries in (("a", {"red": 1}), ("b", {"blue": 1}), ("c", {"blue": 1})):
@@ -90,5 +122,5 @@ def test_numbers_that_may_mean_two_things_give_no_labels(here: Run) -> None:
         save(here.folder / "d" / f"class{i}" / "a.png", YES)
     result = here(*arguments())
     assert result.code == 0 and "accuracy" not in result.out and "labels" not in result.out
-    assert "warning: the images in class1, class2 have no label: class folders are named warm(img), cold(img)" in (
+    assert "warning: the images in class1, class2 have no label: class folders are named warm, cold, odd, or " in (
         result.err) and "all numbered, from class0 to class2 or from class1 to class3" in result.err

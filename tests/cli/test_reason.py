@@ -81,6 +81,49 @@ def test_facts_with_a_byte_order_mark(run: Run) -> None:
     assert len(run.good("reason", "closeby", "--facts", "facts.jsonl", *REFERENCE).splitlines()) == 2
 
 
+CRISP = "in(obj1, img).  in(obj2, img).  closeby(obj1,obj2).\n"
+
+
+def test_facts_as_prolog(run: Run) -> None:
+    (run.folder / "facts.pl").write_text(f":- discontiguous in/2.\n% one world\n{CRISP}")
+    world = {"in(obj1,img)": 1, "in(obj2,img)": 1, "closeby(obj1,obj2)": 1}
+    out = run.good("reason", "closeby", "--facts", "facts.pl", *REFERENCE)
+    assert out == run.good("reason", "closeby", "--facts", "-", *REFERENCE, stdin=facts(world))
+    assert float(out.split()[-1]) > 0.9
+
+
+@pytest.mark.parametrize(("text", "message"), [
+    ("in(obj9, img).", "facts.pl:2:1: error: closeby has no ground atom in(obj9,img); did you mean in(obj"),
+    ("in(O, img).", "facts.pl:2:4: error: a fact must be ground"),
+    ("kp(img).", "facts.pl:2:1: error: kp(img) is not a neural atom"),
+    ("in(obj3, img) :- in(obj1, img).", "facts.pl:2:1: error: a file of facts has facts only"),
+    (":- target(kp(img)).", "facts.pl:2:1: error: a file of facts has facts only"),
+    ("?- kp(img).", "facts.pl:2:1: error: a file of facts has facts only"),
+    ("query(kp(img)).", "facts.pl:2:1: error: a file of facts has facts only"),
+    ("in(f(obj1), img).", "facts.pl:2:4: error: the compound term f/1 cannot be an argument"),
+    ("in(obj3 img).", "facts.pl:2:9: error: expected ',' or ')' before 'img'"),
+])
+def test_bad_facts_as_prolog(text: str, message: str, run: Run) -> None:
+    (run.folder / "facts.pl").write_text(CRISP + text + "\n")
+    assert message in run.refused("reason", "closeby", "--facts", "facts.pl", *REFERENCE)
+
+
+def test_no_facts_as_prolog(run: Run) -> None:
+    (run.folder / "facts.pl").write_text("% nothing\n")
+    assert "facts.pl holds no facts" in run.refused("reason", "closeby", "--facts", "facts.pl", *REFERENCE)
+    assert "cannot read gone.pl" in run.refused("reason", "closeby", "--facts", "gone.pl", *REFERENCE)
+
+
+def test_reason_tells_that_recursion_is_cut_short(run: Run) -> None:
+    rules = ":- target(far(obj1, obj6)). far(X, Y) :- near(X, Y). far(X, Y) :- near(X, Z), far(Z, Y)."
+    (run.folder / "rules.pl").write_text(f":- type(object, slots(6)). :- neural(near(object, object)). {rules}\n")
+    (run.folder / "facts.pl").write_text("".join(f"near(obj{i}, obj{i + 1}).\n" for i in range(1, 6)))
+    short = run("reason", "rules.pl", "--facts", "facts.pl", *REFERENCE)
+    assert "warning: far/2 depends on itself" in short.err and ":- steps(6)." in short.err
+    enough = run("reason", "rules.pl", "--facts", "facts.pl", "--steps", "6", *REFERENCE)
+    assert enough.err == "" and float(short.out.split()[-1]) < 0.2 and float(enough.out.split()[-1]) > 0.8
+
+
 def test_reason_wants_facts_or_random(run: Run) -> None:
     assert "either --facts FILE or --random N" in run.refused("reason", "closeby", *REFERENCE)
     assert "either" in run.refused("reason", "closeby", "--facts", "-", "--random", "1", *REFERENCE)

@@ -7,6 +7,7 @@ import multiprocessing
 import pickle
 from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 import torch
 
@@ -60,32 +61,104 @@ def test_other_layouts_and_types(program):
         ({"normalise": "image"}, "'example' or 'batch'"),
         ({"outputs": "target"}, "'all' or 'targets'"),
         ({"steps": -1}, "steps must be 0 or more"),
+        ({"steps": 2.5}, "a whole number, not 2.5"),
+        ({"gamma": "soft"}, "gamma must be a number above 0, not 'soft'"),
         ({"gamma": 0.0}, "gamma must be a number above 0"),
         ({"clause_weights": torch.zeros(2, 3)}, r"needs \[M, 4\]"),
         ({"clause_weights": "soft"}, "'hard', 'trainable' or a tensor"),
     ],
 )
-def test_bad_options(program, options, message):
+def test_bad_options(program, options, message, recwarn):
     with pytest.raises(NsfrcError, match=message):
         program.reasoner(**options)
+    assert not recwarn.list
 
 
-@pytest.mark.parametrize("V0", [torch.zeros(2, 72), torch.zeros(73), torch.zeros(2, 73, dtype=torch.long)])
+NOT_VALUATIONS = [torch.zeros(2, 72), torch.zeros(73), torch.zeros(2, 73, dtype=torch.long), np.zeros((2, 73))]
+
+
+@pytest.mark.parametrize("V0", NOT_VALUATIONS)
 def test_bad_valuations(program, V0):
     with pytest.raises(NsfrcError, match="V0"):
         program.reasoner()(V0)
 
 
+@pytest.mark.parametrize("engine", ["auto", "reference"])
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
-def test_values_that_are_no_numbers(program, value):
+def test_values_that_are_no_numbers(program, value, engine):
     V0 = valuations(program, 5).float()
     V0[3, program.index("color(obj1,red)")] = value
     with pytest.raises(NsfrcError, match=r"V0\[3, \d+\], color\(obj1,red\), is (nan|inf)"):
-        program.reasoner()(V0)
+        program.reasoner(engine)(V0)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_clause_weights_that_are_no_numbers(program, engine):
+    V0, weights = valuations(program, 2).float(), torch.zeros(2, 4)
+    weights[0, 1] = -float("inf")  # leaves a clause out
+    reasoner = program.reasoner(engine, clause_weights=weights)
+    assert reasoner(V0).isfinite().all()
+    weights[1, 2] = float("nan")
+    with pytest.raises(NsfrcError, match="clause_weights has a row with NaN"):
+        reasoner(V0)
+
+
+def test_learnt_weights_do_not_go_into_a_hard_reasoner(program):
+    learnt = program.reasoner(clause_weights="trainable").state_dict()
+    with pytest.raises(RuntimeError, match=r"Unexpected key.*clause_weights"):
+        program.reasoner().load_state_dict(learnt)
+    soft = program.reasoner(clause_weights=torch.zeros(4, 4))
+    soft.load_state_dict(learnt)
+    assert torch.equal(soft.clause_weights, torch.eye(4) * 10)
+
+
+def test_second_derivatives(program):
+    """The CPU engine says that it has none; the reference engine has them."""
+    V0, W = valuations(program, 2).float().requires_grad_(), torch.zeros(2, 4, requires_grad=True)
+    for engine, weights in (("cpu", "hard"), ("cpu", W), ("reference", W)):
+        reasoner = program.reasoner(engine, clause_weights=weights)
+        for of in (V0, W) if weights is W else (V0,):
+            (first,) = torch.autograd.grad(reasoner(V0).sum(), of, create_graph=True)
+            assert first.requires_grad
+            if engine == "reference":
+                assert torch.autograd.grad(first.square().sum(), V0)[0].abs().max() > 0
+                continue
+            with pytest.raises(NsfrcError, match=r'first derivatives only: .*engine="reference"'):
+                first.square().sum().backward()
+
+
+def test_a_valuation_that_changed_before_its_gradient_is_noticed(program):
+    V0 = valuations(program, 2).float().requires_grad_()
+    values = V0 * 1
+    out = program.reasoner()(values).sum()
+    with torch.no_grad():
+        values.zero_()
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        out.backward()
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_tracing_is_refused(program):
+    with pytest.raises(NsfrcError, match=r"torch\.jit\.trace cannot follow a reasoner"):
+        torch.jit.trace(program.reasoner(), valuations(program, 2).float())
+
+
+def test_torch_compile_leaves_the_engine_out_of_its_graph(program, recwarn):
+    reasoner, V0 = program.reasoner(), valuations(program, 3).float()
+    V0.requires_grad_()
+    given, wanted = torch.compile(reasoner, backend="eager")(V0), reasoner(V0)
+    assert torch.equal(given, wanted)
+    assert torch.equal(*(torch.autograd.grad(out.sum(), V0)[0] for out in (given, wanted)))
+    assert not [found for found in recwarn.list if "ynamo" in str(found.message)]
+
+
+def test_facts_that_are_tensors(program):
+    with pytest.raises(NsfrcError, match=r"is a tensor; .*nsfrc\.FactsConverter, or fill a tensor \[B, G\]"):
+        program.valuation({"color(obj1,red)": torch.tensor(0.5, requires_grad=True)})
 
 
 def test_too_few_steps(program):
-    with pytest.warns(UserWarning, match="1 steps are too few for twopairs: deriving kp"):
+    with pytest.warns(UserWarning, match="1 step is too few for twopairs: deriving kp"):
         program.reasoner(steps=1)
 
 

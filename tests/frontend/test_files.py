@@ -47,6 +47,27 @@ def test_include_cycle_over_two_files(tmp_path: Path) -> None:
         texts(tmp_path / "a.pl")
 
 
+def test_unused_clauses_of_included_files_are_not_warned_of(tmp_path: Path) -> None:
+    helpers = "red(O) :- color(O, red). round(O) :- shape(O, circle). tone(O, red) :- red(O). tone(O, blue) :- red(O)."
+    (tmp_path / "helpers.pl").write_text(f":- include('kandinsky.pl').\n{helpers}\n")
+    rules = "kp(X) :- in(O, X), tone(O, red). blue(O) :- color(O, blue)."
+    (tmp_path / "main.pl").write_text(f":- include(helpers).\n:- type(object, slots(2)). :- target(kp(img)). {rules}\n")
+    found = Diagnostics()
+    check(read(tmp_path / "main.pl", found), "main", found)
+    assert [d.message for d in found.found] == ["no target needs blue/1"]
+
+
+def test_a_type_that_is_missing_below_is_asked_for_at_the_top(tmp_path: Path) -> None:
+    (tmp_path / "words.pl").write_text("% words\n:- include('kandinsky.pl').\n")
+    (tmp_path / "main.pl").write_text("% main\n\n  :- include(words).\n:- target(kp(img)). kp(X) :- in(_, X).\n")
+    found = Diagnostics()
+    with pytest.raises(CompileError) as caught:
+        check(read(tmp_path / "main.pl", found), "main", found)
+    (only,) = caught.value.diagnostics
+    assert only.span is not None and str(only.span) == f"{tmp_path / 'main.pl'}:3:3"
+    assert only.message == "type object is not declared, and in/2 in this file needs it"
+
+
 def test_byte_order_mark_and_crlf(tmp_path: Path) -> None:
     (tmp_path / "a.pl").write_bytes(b"\xef\xbb\xbfa :-\r\n  b.\r\nc.\r\n")
     assert texts(tmp_path / "a.pl") == ["a :-\n    b.", "c."]

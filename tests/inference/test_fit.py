@@ -13,7 +13,7 @@ from nsfrc import perception
 from nsfrc.errors import NsfrcError
 from nsfrc.inference import images
 from nsfrc.inference.folders import folder
-from nsfrc.inference.images import FILLING, prepare, read
+from nsfrc.inference.images import prepare, read
 from nsfrc.inference.report_thumbnail import thumbnail
 from nsfrc.inference.stream import Asked, infer
 from nsfrc.perception.base import Fit
@@ -84,11 +84,13 @@ class Corner(perception.Perception):
 
 
 @pytest.mark.parametrize("threads", [0, 1])
-@pytest.mark.parametrize(("fit", "seen"), [("stretch", BLUE), ("letterbox", FILLING)])
+@pytest.mark.parametrize(("fit", "seen"), [("stretch", BLUE), ("letterbox", RED)])
 def test_a_folder_is_read_as_perception_wants_it(fit: Fit, seen: tuple[int, ...], threads: int, tmp_path: Path) -> None:
     (tmp_path / "one.pl").write_text(ONE)
     (tmp_path / "images").mkdir()
-    Image.new("RGB", (20, 20), BLUE).save(tmp_path / "images/a.png")
+    image = Image.new("RGB", (20, 20), RED)
+    image.putpixel((0, 0), BLUE)  # in the corner when stretched, else beside a bar that is red as its edge is
+    image.save(tmp_path / "images/a.png")
     pipe = pipeline(tmp_path / "one.pl", Corner(fit))
     (rows,) = infer(pipe, folder(tmp_path / "images"), Asked(decoders=threads))
     assert rows[0].objects is not None

@@ -60,6 +60,46 @@ def test_equal_scores_are_counted() -> None:
     assert "tied" not in one.as_data() and "equal" not in one.as_text()
 
 
+@pytest.mark.parametrize(("true", "false", "limit", "text"), [
+    ([0.99, 0.995], [0.06, 0.0631], 0.5, "any threshold from 0.07 to 0.99 separates these"),
+    ([0.4, 0.45], [0.06, 0.1], 0.5, "any threshold from 0.11 to 0.40 separates these "
+                                    "(write :- threshold(0.25). into the program, or --threshold 0.25)"),
+    ([0.29], [0.2896, 0.1], 0.29, "any threshold from 0.29 to 0.29 separates these"),
+    ([0.2897], [0.2896], 0.2897, "any threshold from 0.2897 to 0.2897 separates these"),
+    ([0.3, 0.3, 0.05], [0.1, 0.2], 0.5, "the best threshold here is 0.25: 80.0% "
+                                        "(write :- threshold(0.25). into the program, or --threshold 0.25)"),
+    ([0.9, 0.05], [0.1, 0.2], 0.5, "no other threshold does better on these"),
+])
+def test_thresholds_that_separate(true: list[float], false: list[float], limit: float, text: str) -> None:
+    measures = Measures(["kp(img)"])
+    for label, scores in (("true", true), ("false", false)):
+        for score in scores:
+            measures.add(label, (score,), str(score >= limit).lower())
+    assert measures.as_text().splitlines()[-1] == text == measures.best_text()
+    best = measures.as_data()["best_threshold"]
+    right = sum(s >= best["threshold"] for s in true) + sum(s < best["threshold"] for s in false)
+    assert best["accuracy"] == right / len(true + false) and best["above"] < best["threshold"] <= best["up_to"]
+
+
+def test_no_threshold_is_told_without_both_labels_or_with_several_targets() -> None:
+    one, several = Measures(["kp(img)"]), Measures(["a(img)", "b(img)"])
+    one.add("true", (0.9,), "true")
+    several.add("a(img)", (0.9, 0.1), "a(img)")
+    several.add("b(img)", (0.9, 0.1), "a(img)")
+    for measures in (one, several):
+        assert measures.best_text() is None and "best_threshold" not in measures.as_data()
+
+
+def test_none_is_an_answer_and_a_label() -> None:
+    measures = Measures(["a(img)", "b(img)"], none=True)
+    measures.add("none", (0.1, 0.2), "none")
+    measures.add("b(img)", (0.1, 0.2), "none")
+    measures.add("none", (0.9, 0.2), "a(img)")
+    assert measures.right == 1 and measures.confusion.tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 1]]
+    assert measures.as_data()["answers"] == {"a(img)": 1, "b(img)": 0, "none": 2}
+    assert {round(b.low, 1): b.share for b in measures.reliability() if b.count} == {0.2: 0.5, 0.9: 0.0}
+
+
 def test_scores_at_the_ends_of_the_scale() -> None:
     measures = Measures(["kp(img)"])
     measures.add("true", (1.0,), "true")

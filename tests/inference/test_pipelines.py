@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from pathlib import Path
 
 import pytest
@@ -9,6 +10,7 @@ import torch
 from PIL import Image
 
 import nsfrc
+from nsfrc import perception
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.images import to_tensor
 from nsfrc.pipelines import Pipeline, object_count
@@ -112,7 +114,7 @@ def test_what_cannot_be_built(folder: Path) -> None:
     model = build().perception
     (folder / "three.pl").write_text(ONE.replace("slots(2)", "slots(3)"))
     assert object_count(nsfrc.compile("three.pl")) == 3
-    with pytest.raises(NsfrcError, match="speaks of 3 objects, and this perception finds 2"):
+    with pytest.raises(NsfrcError, match="speaks of 3 objects, and perception 'Readable' finds 2"):
         nsfrc.pipeline("three.pl", model)
     with pytest.raises(NsfrcError, match="built already"):
         nsfrc.pipeline("rules.pl", model, weights="w.safetensors")
@@ -124,5 +126,86 @@ def test_what_cannot_be_built(folder: Path) -> None:
         build("two.pl")
     (folder / "spare.pl").write_text(ONE + ":- type(car, slots(9)).")
     assert object_count(nsfrc.compile("spare.pl")) == 2
-    with pytest.raises(NsfrcError, match="use --device cpu"):
+    with pytest.raises(NsfrcError, match=r"there is no such kind.*device=\"cpu\""):
         build(device="abacus")
+    with pytest.raises(NsfrcError, match=r"'gpu' .*did you mean cuda\?"):
+        build(device="gpu")
+
+
+class Plain(torch.nn.Module):
+    """No `Perception`, with a batch norm and random numbers, which trying it out must leave alone."""
+
+    dimensions, size = DIMENSIONS, (16, 16)
+
+    def __init__(self, objects: int = 2) -> None:
+        super().__init__()
+        self.norm, self.objects = torch.nn.BatchNorm2d(3), objects
+
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return self.norm(images)[:, 0, : self.objects, : len(DIMENSIONS)].clamp(0, 1) + 0 * torch.rand(1)
+
+
+class Wide(Plain):
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return super().forward(images)[..., :5]
+
+
+class Pair(Plain):
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        return super().forward(images), None  # type: ignore[return-value]
+
+
+class Failing(Plain):
+    def forward(self, images: torch.Tensor) -> torch.Tensor:
+        raise RuntimeError("no luck")
+
+
+class Repeated(Plain):
+    dimensions = ("red", *DIMENSIONS[1:])
+
+
+@pytest.mark.parametrize(("model", "message"), [
+    (Wide(), r"'Wide' gives \[2, 2, 5\] for two images; it must give \[2, 2, 11\]"),
+    (Pair(), "'Pair' gives tuple for two images"),
+    (Failing(), r"'Failing' fails on two images of size \(16, 16\): RuntimeError: no luck"),
+    (Repeated(), "'Repeated' has a name twice in its `dimensions`"),
+    (lambda images: images, r"or a torch.nn.Module, not a function"),
+])
+def test_a_module_that_is_built_already_is_tried_out(folder: Path, model: torch.nn.Module, message: str) -> None:
+    with pytest.raises(NsfrcError, match=message):
+        nsfrc.pipeline("rules.pl", model)
+
+
+def test_trying_out_leaves_no_trace(folder: Path) -> None:
+    model, state = Plain(), torch.random.get_rng_state()
+    before = {key: value.clone() for key, value in model.state_dict().items()}
+    model.norm.eval()
+    perception.adopt(model, 2)
+    assert torch.equal(torch.random.get_rng_state(), state)
+    assert model.training and not model.norm.training
+    assert all(torch.equal(value, before[key]) for key, value in model.state_dict().items())
+    pipe = nsfrc.pipeline("rules.pl", model)
+    assert not any(part.training for part in pipe.modules())
+
+
+def test_a_class_is_built_and_has_the_same_tensors_as_an_instance(folder: Path) -> None:
+    given, built = nsfrc.pipeline("rules.pl", Plain()), nsfrc.pipeline("rules.pl", Plain)
+    assert built.perception.objects == 2 and built.state_dict().keys() == given.state_dict().keys()
+    assert given.perception.norm is given.perception.module.norm
+    assert copy.deepcopy(given)(to_tensor([YES])).shape == (1, 1)
+    Image.fromarray(YES).save(folder / "yes.png")
+    assert given.read("yes.png").shape == (1, 3, 16, 16)
+
+
+@pytest.mark.parametrize(("images", "message"), [
+    (torch.zeros(3, 16, 16), r"shape \[3, 16, 16\]; .*images\[None\]"),
+    (torch.zeros(2, 16, 16, 3), r"permute\(0, 3, 1, 2\)"),
+    (torch.zeros(2, 1, 16, 16), r"shape \[2, 1, 16, 16\]; a pipeline takes \[B, 3, H, W\]$"),
+    (torch.zeros(2, 3, 16, 16, dtype=torch.uint8), r"torch.uint8; .*images / 255 .*pipe.read"),
+    (YES, "images are a ndarray; .*pipe.read"),
+])
+def test_images_that_are_none(folder: Path, images: torch.Tensor, message: str) -> None:
+    pipe = build()
+    for ask in (pipe, pipe.predict):
+        with pytest.raises(NsfrcError, match=message):
+            ask(images)

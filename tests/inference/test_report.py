@@ -169,7 +169,22 @@ def test_objects_are_described(maker: Maker, page: Callable[..., Element]) -> No
     keys = [key.one("span").text for key in cards(page(maker, row))[0].all("li", "key")]
     for vector, said in zip(row.objects[:3], keys, strict=False):
         assert said.split() == [DIMENSIONS[4 + vector[4:7].argmax()], DIMENSIONS[7 + vector[7:10].argmax()]]
-    assert keys[3] == "not seen"
+    assert keys[3:] == ["not seen (0.00)"]  # it takes part in the reason
+
+
+def test_unsure_objects_show_their_objectness_and_empty_slots_are_one_entry(
+    tmp_path: Path, page: Callable[..., Element]
+) -> None:
+    maker = Maker(tmp_path, "closeby")
+    row = maker.row(0)
+    assert row.objects is not None
+    row.objects[1, 10] = 0.22
+    row.objects[2:] = 0
+    row = maker.of(row.path, row.objects, None)
+    listed = list(cards(page(maker, row))[0].all("li", "key"))
+    texts = [key.one("span").text for key in listed]
+    assert "(" not in texts[0] and texts[1].endswith(" (0.22)") and texts[2:] == ["2 slots empty"]
+    assert [key["data-o"] for key in listed] == ["1", "2", "3 4"]
 
 
 def test_failures_come_first(maker: Maker, page: Callable[..., Element]) -> None:
@@ -199,7 +214,10 @@ def test_head_of_the_page(maker: Maker, page: Callable[..., Element]) -> None:
 def test_without_labels_nothing_is_said_about_right_and_wrong(maker: Maker, page: Callable[..., Element]) -> None:
     document = page(maker, maker.row(1, label=None), maker.row(0, label=None), measures=maker.measures)
     assert not list(document.all("table")) and not list(document.all("svg", "reliability"))
-    assert "accuracy" not in document.one("dl", "figures").text
+    numbers = {div.one("dt").text: div.one("dd").text for div in document.one("dl", "figures").all("div")}
+    assert numbers == {"images": "2", "true": "1", "false": "1", "failed": "0"}
+    radios = [(r["value"]) for r in document.one("form").all("input") if r["type"] == "radio"]
+    assert radios == ["all", "error", "answer true", "answer false"]
     assert [c["data-file"] for c in cards(document)] == ["1.png", "0.png"]
     assert not list(document.all(cls="mark"))
     assert {o["value"] for o in document.one("form").all("option")} == {"written", "high", "low", "file", "answer"}

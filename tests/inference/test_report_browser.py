@@ -190,7 +190,8 @@ def test_sorting(site: Site, seen: dict[str, Any]) -> None:
 
 def test_filtering_and_searching(site: Site, seen: dict[str, Any]) -> None:
     assert {key: sorted(files) for key, files in seen["shown"].items()} == {
-        "all": sorted(row.file for row in site.rows), "wrong": ["true/2.png"], "error": ["true/x.png"]}
+        "all": sorted(row.file for row in site.rows), "wrong": ["true/2.png"], "error": ["true/x.png"],
+        "answer true": ["true/0.png", "true/2.png"], "answer false": ["false/1.png", "false/tall.png"]}
     assert seen["found"] == {"TALL": [["false/tall.png"], "1 of 5", False], "no such file": [[], "0 of 5", True]}
 
 

@@ -62,6 +62,17 @@ def test_the_highest_of_several_low_values_is_no_reason(tmp_path: Path) -> None:
     assert sentence == "kp1(img) 0.20: the nearest is obj1, obj2; missing shape(obj2,cylinder)"
 
 
+def test_where_no_target_reaches_the_threshold_the_nearest_is_explained(tmp_path: Path) -> None:
+    row = replace(clevr_row(tmp_path, (0.1, 0.1, 0.3), *SHOWN), answer="none", label="none", right=True)
+    with Report(tmp_path / "r.html", CLEVR, ("objectness", "x", "y", "z"), None, {}) as report:
+        report.add(row)
+        page = parse(report.close().read_text())
+    card = cards(page)[0]
+    assert (card["data-answer"], card["data-score"], card["data-state"]) == ("none", "0.300000", "right")
+    assert [p.text[:24] for p in card.all("p", "because")] == ["kp3(img) 0.30: the neare"]
+    assert "answer none" in [r["value"] for r in page.one("form").all("input") if r["type"] == "radio"]
+
+
 def test_equal_values_are_told(tmp_path: Path) -> None:
     card = clevr_card(tmp_path, clevr_row(tmp_path, (0.9, 0.1, 0.9), *SHOWN))
     assert card.one("p", "equal").text == "kp3(img) is as high, to four digits."
@@ -83,7 +94,8 @@ def test_objects_without_boxes_are_dots(tmp_path: Path) -> None:
         assert ("aside" in dot.classes) == (number == "3")
     assert dots["1"]["aria-label"] == "object 1: large metal cyan cube"
     keys = [key.one("span").text for key in card.all("li", "key")]
-    assert keys == ["large metal cyan cube", "not seen", "unclear", *["not seen"] * 7]
+    assert keys == ["large metal cyan cube", "large cylinder (0.10)", "unclear (0.80)", "unclear (0.20)",
+                    "6 slots empty"]
 
 
 def test_dots_follow_the_picture_into_its_frame(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ def row(file: str, *scores: float, label: str | None = "true", answer: str | Non
     if len(scores) > 1:
         label, answer = TWO[0], TWO[1]
     return Row(file, Path(file), label, scores, answer, None if label is None else answer == label,
-               objects=np.array([[0.123456, 1]], dtype=np.float32))
+               objects=np.array([[0.123456, 1]], dtype=np.float32), dimensions=("red", "objectness"))
 
 
 FAILED = Row('say "no", twice.png', Path("x"), None, error="damaged, or cut off")
@@ -49,9 +49,9 @@ def test_json_lines(tmp_path: Path) -> None:
             writer.finish()
     one, failed = map(json.loads, (tmp_path / "one.jsonl").read_text().splitlines())
     assert one == {"file": "a.png", "label": "true", "score": 0.25, "answer": "true", "error": None,
-                   "objects": [[0.1235, 1.0]]}
+                   "reason": None, "dimensions": ["red", "objectness"], "objects": [[0.1235, 1.0]]}
     assert failed == {"file": FAILED.file, "label": None, "score": None, "answer": None, "error": FAILED.error,
-                      "objects": None}
+                      "reason": None, "dimensions": None, "objects": None}
     two = json.loads((tmp_path / "two.jsonl").read_text().splitlines()[0])
     assert two["scores"] == dict(zip(TWO, (0.25, 0.5), strict=True))
 

@@ -50,6 +50,17 @@ def test_answers_to_fresh_figures(pattern: str, pipes: dict[str, Pipeline]) -> N
     assert (scores >= threshold(pipe)).tolist() == [one.label for one in made]
 
 
+@pytest.mark.parametrize("ground", [100, 150, 215, 255])
+def test_blank_images_of_any_shape_are_seen_as_square_ones(ground: int, pipes: dict[str, Pipeline]) -> None:
+    model = pipes["closeby"].perception
+    shapes = [(600, 600), (800, 600), (600, 800), (1600, 900)]
+    blank = [prepare(Image.new("RGB", shape, (ground,) * 3), model.size) for shape in shapes]
+    with torch.no_grad():
+        objects = model(to_tensor(blank))
+    assert torch.allclose(objects, objects[:1].expand_as(objects), atol=1e-5)
+    assert ground < 150 or not bool(objects[..., -1].any())
+
+
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_threshold_is_from_the_calibration(pattern: str, pipes: dict[str, Pipeline]) -> None:
     pipe = pipes[pattern]

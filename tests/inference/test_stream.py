@@ -248,7 +248,7 @@ def test_too_large_a_batch(
 
 def test_answers() -> None:
     assert [answer((s,), ["kp(img)"], 0.6) for s in (0.59, 0.6, 1.0)] == ["false", "true", "true"]
-    assert answer((0.1, 0.3, 0.3), ["a", "b", "c"], 0.9) == "b"
+    assert [answer((0.1, 0.3, 0.3), ["a", "b", "c"], least) for least in (0.0, 0.3, 0.31)] == ["b", "b", "none"]
 
 
 def test_public_name() -> None:

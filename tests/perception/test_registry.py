@@ -136,9 +136,12 @@ def test_entry_points_of_other_packages(own: str, monkeypatch: pytest.MonkeyPatc
     assert perception.create("theirs", 2).objects == 2
 
 
-@pytest.mark.parametrize("device", ["nonsense", "cuda:77"])
-def test_a_device_that_is_not_there(device: str) -> None:
-    with pytest.raises(NsfrcError, match=r"cannot be used here.*--device cpu"):
+@pytest.mark.parametrize(("device", "hint"), [
+    ("nonsense", 'use --device cpu, in Python device="cpu"'), ("cuda:77", 'use --device cpu, in Python device="cpu"'),
+    ("gpu", r"did you mean cuda\?"), ("gpu:0", r"did you mean cuda\?"), ("cdua", r"did you mean cuda\?"),
+])
+def test_a_device_that_is_not_there(device: str, hint: str) -> None:
+    with pytest.raises(NsfrcError, match=rf"cannot be used here.*: {hint}$"):
         perception.usable_device(device)
 
 

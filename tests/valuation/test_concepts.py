@@ -91,15 +91,16 @@ def test_the_command_writes_to_the_current_folder(tmp_path: Path, monkeypatch: p
 
 def test_a_file_of_ones_own_goes_before_the_shipped_one(tmp_path: Path) -> None:
     path = tmp_path / "mine.json"
-    path.write_text('{"closeby": {"w": -2.5, "b": 0.25, "made_by": {}}, "online": {"w": 1}, "unknown": {"q": [1, 2]}}')
+    others = '"online": {"w": 1, "b": 2}, "unknown": {"q": [1, 2]}'
+    path.write_text('{"closeby": {"w": -2.5, "b": 0.25, "made_by": {}}, ' + others + "}")
     facts = FactsConverter(compiled("closeby"), DIMENSIONS, parameters=path)
     assert [p.item() for p in facts.parameters()] == [-2.5, 0.25]
     objects = random_objects(1, 4)
     centre = (objects[0, :, 0:2] + objects[0, :, 2:4]) / 2
     wanted = torch.sigmoid(0.25 - 2.5 * (centre[0] - centre[2]).norm())
     torch.testing.assert_close(facts(objects)[0, compiled("closeby").index("closeby(obj3,obj1)")], wanted)
-    online = FactsConverter(compiled("online_pair"), DIMENSIONS, parameters=path)  # b stays as shipped
-    assert [p.item() for p in online.parameters()] == pytest.approx([1.0, concepts.shipped("online")["b"]])
+    online = FactsConverter(compiled("online_pair"), DIMENSIONS, parameters=path)
+    assert [p.item() for p in online.parameters()] == [1.0, 2.0]
 
 
 @pytest.mark.parametrize(("text", "message"), [
@@ -113,6 +114,8 @@ def test_a_file_of_ones_own_goes_before_the_shipped_one(tmp_path: Path) -> None:
     ('{"closeby": {"w": [1, 2]}}', r"closeby: w has shape \[2\]; it must have \[\]"),
     ('{"closeby": {"w": [[1, 2], [3]]}}', "closeby: w is a list of lists of unequal length"),
     ('{"closeby": {"v": 1}}', "closeby has no parameter v; it has w, b"),
+    ('{"closeby": {"w": 1}}', "closeby lacks b: an entry has all of w, b"),
+    ('{"closeby": {"made_by": {}}}', "closeby lacks w, b"),
     ('{"in": {"v": 1}}', "in has no parameter v; it has none"),
     ('{"closebuy": {"w": 1}}', r"there is no neural predicate closebuy: did you mean closeby\?"),
     ('{"online": {"w": 1}}', "has parameters of online; the neural predicates here are closeby, "),

@@ -164,3 +164,33 @@ def test_a_loaded_program_is_as_good_as_a_compiled_one(tmp_path: Path) -> None:
     objects = random_objects(2, 6)
     loaded = FactsConverter(nsfrc.load(tmp_path / "rules.nsfrc"), DIMENSIONS)
     assert torch.equal(loaded(objects), FactsConverter(compiled("red_triangle"), DIMENSIONS)(objects))
+
+
+@pytest.mark.parametrize(("entry", "value", "message"), [
+    ("red", float("nan"), "entry 'red' is nan in row 2 of image 1; .* from 0 to 1"),
+    ("red", 1.5, "entry 'red' is 1.5 in row 2 of image 1"),
+    ("objectness", -0.5, "entry 'objectness' is -0.5 in row 2 of image 1"),
+    ("x1", float("nan"), "entry 'x1' is nan in row 2 of image 1; .* finite"),
+])
+def test_what_perception_got_wrong_is_said_of_perception(entry: str, value: float, message: str) -> None:
+    objects = random_objects(2, 4)
+    objects[1, 2, COLUMN[entry]] = value
+    with pytest.raises(NsfrcError, match=f"^object vectors: {message}"):
+        FactsConverter(compiled("closeby"), DIMENSIONS)(objects)
+
+
+def test_dimensions_that_are_repeated() -> None:
+    with pytest.raises(NsfrcError, match=r"each once, not .*'red', 'red'"):
+        FactsConverter(compiled("closeby"), [*DIMENSIONS, "red", "red"])
+
+
+def test_building_a_converter_leaves_modes_alone(tmp_path: Path, fresh: None) -> None:
+    class Steady(torch.nn.Module):
+        def forward(self, a: nsfrc.valuation.Objects) -> torch.Tensor:
+            return a["red"]
+
+    module = Steady().eval()
+    nsfrc.neural_predicate("steady")(module)
+    rules = program(tmp_path, ":- neural(steady(object)). :- target(kp(img)). kp(X) :- in(A, X), steady(A).")
+    FactsConverter(rules, DIMENSIONS)
+    assert not module.training

@@ -87,3 +87,29 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match=r"bad.json is no file of concepts"):
         FactsConverter(compiled("closeby"), DIMENSIONS).save_concepts(path)
     assert path.read_text() == "dear diary"
+
+
+def test_buffers_are_written_too(tmp_path: Path, fresh: None) -> None:
+    """Scores of a network with a batch norm depend on what it has seen."""
+
+    @nsfrc.neural_predicate("pale")
+    class Pale(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.norm = torch.nn.BatchNorm1d(1)
+            self.register_buffer("scratch", torch.full((1,), float("nan")), persistent=False)
+
+        def forward(self, a: nsfrc.valuation.Objects) -> torch.Tensor:
+            return self.norm(a["red"].reshape(-1, 1)).view_as(a["red"]).sigmoid()
+
+    rules = program(tmp_path, ":- neural(pale(object)). :- target(kp(img)). kp(X) :- in(A, X), pale(A).")
+    facts, objects = FactsConverter(rules, DIMENSIONS), random_objects(3, 4)
+    facts.train()(objects)
+    facts.eval().save_concepts(tmp_path / "pale.json")
+    again = FactsConverter(rules, DIMENSIONS, tmp_path / "pale.json").eval()
+    assert torch.equal(again(objects), facts(objects))
+    assert not torch.equal(FactsConverter(rules, DIMENSIONS).eval()(objects), facts(objects))
+    assert "norm.running_mean" in concepts.read(tmp_path / "pale.json")["pale"]
+    facts.predicates["pale/1"].function.norm.running_var.fill_(float("inf"))
+    with pytest.raises(NsfrcError, match=r"buffer norm\.running_var cannot be written.*persistent=False"):
+        facts.save_concepts(tmp_path / "pale.json")

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from torch.autograd.function import once_differentiable
 
 from nsfrc.engines import Run
-from nsfrc.engines.base import base_two, kept_slots, starting_values
+from nsfrc.engines.base import base_two, kept_slots, not_finite, starting_values
 from nsfrc.engines.cpu.cache import kernel_cache
 from nsfrc.engines.cpu.tables import pack
 from nsfrc.engines.cpu.threads import in_threads
@@ -58,8 +57,7 @@ class CpuEngine:
         as_declared, bad = survey(values, merged.constant)
         if bad >= 0:
             atom = int(np.flatnonzero(~np.isfinite(values[bad]))[0])
-            value = values[bad, atom]
-            raise NsfrcError(f"V0[{bad}, {atom}], {self.program.atoms[atom]}, is {value}; it must be finite")
+            raise NsfrcError(not_finite(self.program, bad, atom, values[bad, atom]))
         if run.inputs == "neural" or (as_declared and not differentiable):
             return merged
         return self._ready(False)
@@ -101,15 +99,30 @@ class _Reason(torch.autograd.Function):
         ctx: Any, V0: torch.Tensor, weights: torch.Tensor | None, values: np.ndarray, prepared: Prepared, run: Run
     ) -> torch.Tensor:
         call = Call(prepared, run, values, weights, keep=True)
-        ctx.call, ctx.like = call, (V0.new_empty(0), None if weights is None else weights.new_empty(0))
+        ctx.call = call
+        ctx.save_for_backward(V0, weights)
         return _like(call.forward(), V0)
 
     @staticmethod
-    @once_differentiable
     def backward(ctx: Any, g_out: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-        g_V0, g_weights = ctx.call.backward(_floats(g_out))
-        V0, weights = ctx.like
-        return _like(g_V0, V0), None if weights is None else _like(g_weights, weights), None, None, None
+        V0, weights = ctx.saved_tensors
+        found = ctx.call.backward(_floats(g_out))
+        gradients = [None if of is None else _like(g, of) for g, of in zip(found, (V0, weights), strict=True)]
+        if torch.is_grad_enabled():  # create_graph=True: somebody may want to differentiate these again
+            gradients = [None if g is None else _Once.apply(g, g_out, V0, weights) for g in gradients]
+        return *gradients, None, None, None
+
+
+class _Once(torch.autograd.Function):
+    """A gradient as it is, which refuses to be differentiated by what it was made of."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: torch.Tensor, *_of: torch.Tensor | None) -> torch.Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *_: torch.Tensor) -> None:
+        raise NsfrcError('the CPU engine has first derivatives only: for second ones use engine="reference"')
 
 
 class Call:

@@ -3,4 +3,6 @@
 :- pred(warm(color)).
 warm(red).
 warm(X).
-kp(X) :- in(O, X), color(O, C), warm(C).
+near(O, _).
+color(O, red).
+kp(X) :- in(O, X), color(O, C), warm(C), near(O, obj1).

@@ -1,0 +1,3 @@
+:- include('vocabulary.pl').
+:- target(same_tones(obj1, obj2)).
+same_tones(A, B) :- same_tone(A, B).

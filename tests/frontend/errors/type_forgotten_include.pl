@@ -1,0 +1,3 @@
+:- include('kandinsky.pl').
+:- target(kp(img)).
+kp(X) :- in(O, X), color(O, red).
