@@ -5,8 +5,8 @@
 YOLO+MLP: the shipped detector's object vectors through an MLP with five hidden layers of 256, as many training figures
 as in the paper. ResNet50: from scratch on the pixels, but small, so that a CPU can train it: figures of 64 × 64 pixels,
 fewer of them and few epochs; its name in the results says so. Settings are the same for all patterns. Nothing was
-chosen on test figures: the MLP's decay was chosen of 0, 0.1 and 1 on other figures of twopairs and closeby, and ResNet50's
-settings by what a CPU can do.
+chosen on test figures: the MLP's decay was chosen of 0, 0.1 and 1 on other figures of twopairs and closeby, and
+ResNet50's settings by what a CPU can do.
 
 A row that FOLDER/baselines.csv has with the same settings is kept and not trained again, so a run that was stopped goes
 on; delete the file to start anew.

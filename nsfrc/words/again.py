@@ -27,4 +27,5 @@ def read_back(text: str, language: Herbrand) -> ir.Clause | None:
     if found.failed or len(drafts) != 1:
         return None
     clause = Typing(vocabulary, {p.key: p.types for p in language.predicates}).clause(drafts[0])
+    vocabulary.report_unknown()
     return None if found.failed else clause

@@ -63,7 +63,8 @@ def test_batch_scope_is_the_maximum_of_the_batch():
     assert torch.allclose(run(V0[:1]), program.reasoner("reference")(V0[:1]))
 
 
-@pytest.mark.parametrize("seed", range(4))
+# Seeds of small programs: the differences of every entry take time with the square of what a program has.
+@pytest.mark.parametrize("seed", [0, 2, 9, 10, 13])
 @pytest.mark.parametrize("normalise", ["example", "batch"])
 def test_finite_differences(seed, normalise):
     """gradcheck in float64; gamma is wide enough that differences are not lost in exp, and no two values tie."""
