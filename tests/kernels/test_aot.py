@@ -1,12 +1,12 @@
-"""Ahead of time, without a GPU: every kernel of every shipped program compiles for both cards and spills nothing.
+"""Ahead of time, without a GPU: the kernels of every shipped program compile and spill nothing.
 
 Compiling everything for hard and soft weights, and for either kind of tables, takes eight times as long as this may:
 that is `python -m nsfrc.benchmarks.aot`. Here every kernel (with and without gradients, each band) is compiled for each
 program for sm_80, with hard or soft weights and for targets only or all atoms as is its turn; the pieces that a maximum
 over the batch cuts kernels into for one program. For sm_90 those of a whole program, which need most registers, are
-compiled for a small program and the largest, with the other weights and tables. The kernel that needs most
-of all, program_backward, is compiled with both weights. Those of one program are compiled by `nsfrc compile --emit ptx`,
-whose folder is looked at as well.
+compiled for a small program and the largest, with the other weights and tables. The kernel that needs most of all,
+program_backward, is compiled with both weights. Those of one program are compiled by `nsfrc compile --emit ptx`, whose
+folder is looked at as well.
 """
 
 from __future__ import annotations
