@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from nsfrc.benchmarks.dense import gathered_gb
 from nsfrc.benchmarks.generated import program_text
-from nsfrc.benchmarks.measure import Compared, compared, timed, torch_threads
+from nsfrc.benchmarks.measure import Compared, compared, timed_beside, torch_threads
 from nsfrc.benchmarks.paper_figures_base import BLUE, GREY, RED
 from nsfrc.benchmarks.parts import Part, Results, Table, markdown, seconds, times
 from nsfrc.program import compile as compile_program
@@ -52,7 +52,6 @@ class Grown(Compared):
         base = f"dense {seconds(self.baseline_median)}  {times(self.ratio)}" if self.ratio else f"dense {self.without}"
         return f"{self.rows_live:>8,} live rows → {self.rows_plan:>6,}  compiled in " \
             f"{seconds(self.compile_seconds):>7}  {seconds(self.median):>8}  {base}"
-
 
     @property
     def without(self) -> str:
@@ -92,11 +91,9 @@ def grown(name: str | Path, slots: Mapping[str, int] | None = None, limit_gb: fl
     took = time.perf_counter() - start
     V0, gathered = valuations(program, BATCH), gathered_gb(program, BATCH)
     with torch.no_grad():
-        mine = program.reasoner("cpu", outputs="targets", inputs="neural")
-        ours, base = timed(lambda: mine(V0), budget=0.3), None
-        if gathered <= limit_gb:
-            reference = program.reasoner("reference", outputs="targets", inputs="neural")
-            base = timed(lambda: reference(V0), budget=0.3)
+        mine, reference = (program.reasoner(engine, outputs="targets", inputs="neural")
+                           for engine in ("cpu", "reference"))
+        ours, base = timed_beside(lambda: mine(V0), (lambda: reference(V0)) if gathered <= limit_gb else None, 0.3)
     return {
         **compared(ours, BASELINE, base), "batch": BATCH, "rows_live": program.ground.rows,
         "rows_plan": program.plan.rows, "compile_seconds": took, "dense_gb": gathered,

@@ -71,24 +71,55 @@ def timing(seconds: Iterable[float]) -> Timing:
     return Timing(statistics.median(times), times[len(times) // 5], times[len(times) * 4 // 5], len(times))
 
 
-def timed(
-    work: Callable[[], object], budget: float = 0.5, most: int = 200, least: int = 3, patience: float = 4.0
-) -> Timing:
-    """Run once to warm up, then until the budget (seconds) is spent.
+LEAST, PATIENCE = 3, 4.0  # what takes long runs so often, within so many seconds, but once at least
+TURNS = 4
 
-    What takes longer than the budget runs up to `least` times, the first included, within `patience` seconds.
-    """
+
+def timed(work: Callable[[], object], budget: float = 0.5) -> Timing:
+    """Run once to warm up, then until the budget (seconds) is spent; what is longer than that runs as LEAST says."""
     first = _seconds(work)
-    times: list[float] = []
-    if first > budget:
-        times = [first]
-        while len(times) < least and sum(times) + first < patience:
-            times.append(_seconds(work))
-        return timing(times)
-    start = time.perf_counter()
-    while len(times) < most and (len(times) < least or time.perf_counter() - start < budget):
+    if first <= budget:
+        return timing(_runs(work, budget, LEAST))
+    times = [first]
+    while _again(times):
         times.append(_seconds(work))
     return timing(times)
+
+
+def timed_beside(
+    work: Callable[[], object], baseline: Callable[[], object] | None, budget: float = 0.5
+) -> tuple[Timing, Timing | None]:
+    """Work and its baseline in turns, so that both meet the same moods of a shared machine, whose clock wanders.
+
+    budget: seconds for each of the two; a baseline that is longer runs as LEAST says. None: work alone.
+    """
+    if baseline is None:
+        return timed(work, budget), None
+    _seconds(work)  # warms up
+    part = budget / (TURNS + 1)
+    mine, first = _runs(work, part), _seconds(baseline)
+    slow = [first]
+    quick: list[float] = []
+    for _ in range(TURNS):
+        mine += _runs(work, part)
+        if first <= budget:
+            quick += _runs(baseline, budget / TURNS)
+        elif _again(slow):
+            slow.append(_seconds(baseline))
+    return timing(mine), timing(quick or slow)
+
+
+def _again(times: Sequence[float]) -> bool:
+    """Whether something long is run once more."""
+    return len(times) < LEAST and sum(times) + times[0] < PATIENCE
+
+
+def _runs(work: Callable[[], object], budget: float, least: int = 1) -> list[float]:
+    times: list[float] = []
+    start = time.perf_counter()
+    while len(times) < least or time.perf_counter() - start < budget:
+        times.append(_seconds(work))
+    return times
 
 
 def _seconds(work: Callable[[], object]) -> float:

@@ -7,7 +7,7 @@ The dense reference runs where its gathered values fit in memory (`DENSE_GB`); b
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,7 +17,7 @@ import torch
 import nsfrc
 from nsfrc.benchmarks.bound import bounds, throughput
 from nsfrc.benchmarks.dense import gathered_gb
-from nsfrc.benchmarks.measure import Compared, Timing, compared, timed, torch_threads
+from nsfrc.benchmarks.measure import Compared, compared, timed, timed_beside, torch_threads
 from nsfrc.benchmarks.paper_figures_base import BLUE, GREEN, RED
 from nsfrc.benchmarks.parts import KANDINSKY, PROGRAMS, Part, Results, Table, markdown, seconds, times
 from nsfrc.program import Program
@@ -96,12 +96,10 @@ def _on_cpu(program: Program, batch: int, threads: int, quick: bool) -> Row:
     V0 = valuations(program, batch)
     every, targets = program.reasoner(), program.reasoner(outputs="targets", inputs="neural")
     every(V0), targets(V0)  # the first call of all compiles the kernels
-    mine, only = timed(lambda: every(V0), budget), timed(lambda: targets(V0), budget)
-    speed = throughput()  # now, because the clock of a shared machine wanders
-    needed, dense = gathered_gb(program, batch), None
-    if needed <= (QUICK_DENSE_GB if quick else DENSE_GB):
-        reference = program.reasoner("reference")
-        dense = timed(lambda: reference(V0), 2 * budget)
+    needed, reference = gathered_gb(program, batch), program.reasoner("reference")
+    fits = needed <= (QUICK_DENSE_GB if quick else DENSE_GB)
+    mine, dense = timed_beside(lambda: every(V0), (lambda: reference(V0)) if fits else None, budget)
+    only, speed = timed(lambda: targets(V0), budget), throughput()  # together, because clocks wander
     least, exps = (bound / threads for bound in bounds(program, batch, speed))
     return Row(**compared(mine, DENSE, dense), program=program.name, engine="cpu", threads=threads, batch=batch,
                steps=program.steps, dense_gb=needed, targets_median=only.median, bound=least,
@@ -113,21 +111,21 @@ def _on_gpu(program: Program, batch: int) -> Row:
     """Both on the card, waiting for it at the end of every run."""
     V0 = valuations(program, batch).cuda()
     every, targets = program.reasoner("gpu"), program.reasoner("gpu", outputs="targets", inputs="neural")
-    needed, dense = gathered_gb(program, batch), None
-    if needed <= DENSE_GB:
-        dense = _waited(program.reasoner("reference"), V0)
-    return Row(**compared(_waited(every, V0), DENSE, dense), program=program.name, engine="gpu", threads=1, batch=batch,
-               steps=program.steps, dense_gb=needed, targets_median=_waited(targets, V0).median, bound=None,
+    needed, reference = gathered_gb(program, batch), program.reasoner("reference")
+    _waited(every, V0)(), _waited(targets, V0)()  # the first call of all compiles the kernels
+    mine, dense = timed_beside(_waited(every, V0), _waited(reference, V0) if needed <= DENSE_GB else None)
+    return Row(**compared(mine, DENSE, dense), program=program.name, engine="gpu", threads=1, batch=batch,
+               steps=program.steps, dense_gb=needed, targets_median=timed(_waited(targets, V0)).median, bound=None,
                over_bound=None, over_exp=None)
 
 
-def _waited(reasoner: torch.nn.Module, V0: torch.Tensor) -> Timing:
+def _waited(reasoner: torch.nn.Module, V0: torch.Tensor) -> Callable[[], None]:
+    """A run that ends when the card has ended."""
     def run() -> None:
         reasoner(V0)
         torch.cuda.synchronize()
 
-    run()  # the first call of all compiles the kernels
-    return timed(run)
+    return run
 
 
 def by_batch(results: Results) -> Results:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
 from collections.abc import Iterator
@@ -12,7 +13,7 @@ from types import ModuleType
 import pytest
 
 from nsfrc.benchmarks import compare, measure, suite
-from nsfrc.benchmarks.measure import Compared, Timing, compared, read_csv, timed, timing, write_csv
+from nsfrc.benchmarks.measure import Compared, Timing, compared, read_csv, timed, timed_beside, timing, write_csv
 from nsfrc.benchmarks.parts import RATIO, Judged, Part, Results, Table, markdown, seconds, times
 from nsfrc.errors import NsfrcError
 from tests.cli.support import Run
@@ -75,8 +76,26 @@ def part(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[Row]]:
 def test_timing_and_ratio() -> None:
     assert timing([3.0, 1.0, 2.0, 5.0, 4.0]) == Timing(3.0, 2.0, 5.0, 5)
     assert row("a", 1, 0.5).ratio == 2 and row("a", 1, 0.5, None).ratio is None
-    calls: list[int] = []
-    assert timed(lambda: calls.append(1), budget=0.01, most=4).runs == 4 and len(calls) == 5
+
+
+def test_work_and_baseline_take_turns() -> None:
+    calls: list[str] = []
+    runs = timed(lambda: calls.append("alone"), budget=0.001).runs
+    assert runs >= measure.LEAST and len(calls) == runs + 1
+    calls.clear()
+    mine, base = timed_beside(lambda: calls.append("work"), lambda: calls.append("base"), budget=0.01)
+    turns = [name for name, _ in itertools.groupby(calls)]
+    assert turns == ["work", "base"] * (measure.TURNS + 1)
+    assert base is not None and (mine.runs, base.runs) == (calls.count("work") - 1, calls.count("base") - 1)
+
+
+def test_what_takes_long_runs_a_few_times(monkeypatch: pytest.MonkeyPatch) -> None:
+    took = iter([0.0, 0.0, *[1.0, 0.0] * 10])  # work's warm-up, work, then the baseline and work in turns
+    monkeypatch.setattr(measure, "_seconds", lambda work: next(took))
+    assert timed_beside(lambda: None, lambda: None, budget=0.0)[1] == Timing(1.0, 1.0, 1.0, measure.LEAST)
+    took = iter([3.0, 3.0])
+    assert timed(lambda: None) == Timing(3.0, 3.0, 3.0, 1)
+    assert timed_beside(lambda: None, None) == (Timing(3.0, 3.0, 3.0, 1), None)
 
 
 def test_rows_survive_the_file(tmp_path: Path) -> None:
