@@ -5,7 +5,7 @@
 # make hooks        have git run the checks of .pre-commit-config.yaml before a commit
 # make wheel        dist/: a wheel, and the sources to build one from
 # make wheel-check  install the wheel, then the source tree, into empty environments and use them
-# make bench        all benchmarks but the trained baselines, into benchmarks/results (half an hour)
+# make bench        all benchmarks but the trained baselines, into benchmarks/results and the README (half an hour)
 # make gpu-check    on a machine with CUDA: all value tests on the card, then its times
 # make fuzz         100,000 random and mutated programs through the compiler
 # make clean        everything that these make, .venv included
@@ -76,6 +76,7 @@ gpu-check: $(VENV)/installed-extras
 
 bench: $(VENV)/installed-extras
 	$(BIN)/nsfrc bench --out benchmarks/results
+	$(BIN)/python -m nsfrc.benchmarks.readme
 	$(BIN)/python -m nsfrc.benchmarks.roofline
 
 fuzz: $(VENV)/installed

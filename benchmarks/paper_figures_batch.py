@@ -106,7 +106,7 @@ def _reasoning(axis: Axes, points: Sequence[Row]) -> None:
     axis.xaxis.set_major_formatter(thousands)
     axis.yaxis.set_major_formatter(thousands)
     axis.grid()
-    note = "bars: standard deviation, the upper half alone where it is more than the mean"
+    note = "bars: standard deviation; its upper half where it exceeds the mean"
     axis.legend(frameon=False, loc="upper left", title=note, title_fontsize=9, alignment="left")
 
 

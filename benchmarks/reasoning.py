@@ -169,7 +169,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
 
     rows, path = results["reasoning"], folder / "reasoning.png"
     programs = list(dict.fromkeys(r.program for r in rows))
-    figure, grid = plt.subplots(2, -(-len(programs) // 2), figsize=(3.7 * -(-len(programs) // 2), 7), sharex=True,
+    figure, grid = plt.subplots(2, -(-len(programs) // 2), figsize=(3.7 * -(-len(programs) // 2), 7.3), sharex=True,
                                 squeeze=False, layout="constrained")
     for axis in grid.flat[len(programs):]:
         axis.set_visible(False)
@@ -187,7 +187,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
         best = f"\n{times(known[-1].ratio)} at batch {known[-1].batch}, one thread" if known else ""
         axis.set(title=f"{name}{best}", xscale="log", yscale="log", xlabel="batch size", ylabel="seconds a batch")
         axis.grid(alpha=0.3)
-    grid[0, 0].legend(fontsize=8.5)
+    figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     figure.savefig(path, dpi=100)
     plt.close(figure)
     return [path]

@@ -97,15 +97,16 @@ def draw(parts: Sequence[tuple[Part, Results]], folder: Path) -> list[Path]:
 
     from nsfrc.artifact import write_whole
     from nsfrc.benchmarks import paper_figures_batch
-    from nsfrc.benchmarks.paper_figures_base import Wanted, as_png
+    from nsfrc.benchmarks.paper_figures_base import LETTERS, Wanted, as_png
 
     matplotlib.use("Agg")
     written: list[Path] = []
-    for one, results in parts:
-        if one.draw is not None:
-            written += one.draw(results, folder)
-    with suppress(paper_figures_batch.Missing):  # needs two parts
-        picture = folder / "batch.png"
-        write_whole(picture, as_png(paper_figures_batch.draw(Wanted(results=folder)).figure))
-        written.append(picture)
+    with matplotlib.rc_context(LETTERS):
+        for one, results in parts:
+            if one.draw is not None:
+                written += one.draw(results, folder)
+        with suppress(paper_figures_batch.Missing):  # needs two parts
+            picture = folder / "batch.png"
+            write_whole(picture, as_png(paper_figures_batch.draw(Wanted(results=folder)).figure))
+            written.append(picture)
     return written

@@ -56,17 +56,13 @@ def facts_of(found: list[dict]) -> dict[str, float]:
     return facts
 
 
-# Another: a vector for every object, and functions of tensors, which pass gradients on. `in` comes with nsfrc.
+# Another: a vector for every object, and functions of tensors, which pass gradients on. `in` and `class` come with
+# nsfrc: class(obj1,person) is the entry "person" of the first vector.
 DIMENSIONS = ("x1", "y1", "x2", "y2", "person", "bicycle", "car", "objectness")
 
 
 def vector_of(one: dict) -> list[float]:
     return [*one["box"], *(float(name == one["label"]) for name in DIMENSIONS[4:7]), one["confidence"]]
-
-
-@nsfrc.neural_predicate("class")
-def has_class(obj, value):
-    return value.of(obj)  # the entry of that name: "person" for class(obj1,person)
 
 
 @nsfrc.neural_predicate("near", symmetric=True)

@@ -10,9 +10,9 @@ from collections.abc import Container
 from nsfrc.ir import PredicateKey, quoted
 
 _TYPES = {
-    "in": ("object", "image"), "color": ("object", "color"), "shape": ("object", "shape"),
-    "size": ("object", "size"), "material": ("object", "material"), "closeby": ("object", "object"),
-    "leftside": ("object",), "rightside": ("object",), "front": ("object", "object"),
+    "in": ("object", "image"), "class": ("object", "class"), "color": ("object", "color"),
+    "shape": ("object", "shape"), "size": ("object", "size"), "material": ("object", "material"),
+    "closeby": ("object", "object"), "leftside": ("object",), "rightside": ("object",), "front": ("object", "object"),
 }
 _ON_A_LINE = "online"  # takes any number of objects from this on
 _FEWEST_ON_A_LINE = 3

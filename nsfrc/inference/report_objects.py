@@ -18,7 +18,7 @@ Places = Callable[[np.ndarray], np.ndarray | None]
 CORNERS = ("x1", "y1", "x2", "y2")
 SURE = 0.5  # an attribute below this does not describe an object, and an object below this was not seen
 CERTAIN, FAINT = 0.9, 0.1  # below the first an object is listed with its objectness, below the other it is not there
-SPOKEN = ("size", "material", "color", "shape")  # what is said last of an object, in this order
+SPOKEN = ("size", "material", "color", "shape", "class")  # what is said last of an object, in this order
 
 
 class Objects:

@@ -22,6 +22,7 @@ def objectness(obj: Objects, image: Input) -> torch.Tensor:
     return obj["objectness"]
 
 
+@neural_predicate("class")
 @neural_predicate("color")
 @neural_predicate("shape")
 @neural_predicate("size")
