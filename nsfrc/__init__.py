@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` imports them
     from nsfrc.errors import CompileError, Diagnostic, NsfrcError
-    from nsfrc.pipelines import pipeline
+    from nsfrc.pipelines import Pipeline, Prediction, pipeline
     from nsfrc.program import Program, compile, load
+    from nsfrc.reasoner import Reasoner
     from nsfrc.valuation import FactsConverter, neural_predicate
 
 __version__ = "0.1.0"
@@ -20,15 +21,18 @@ if (_root / "setup.py").exists() and (_root / "grammars").is_dir():
     __path__.append(str(_root))
 
 __all__ = [
-    "CompileError", "Diagnostic", "FactsConverter", "NsfrcError", "Program", "__version__", "compile", "load",
-    "neural_predicate", "pipeline",
+    "CompileError", "Diagnostic", "FactsConverter", "NsfrcError", "Pipeline", "Prediction", "Program", "Reasoner",
+    "__version__", "compile", "load", "neural_predicate", "pipeline",
 ]
 
 _PUBLIC = {
     "compile": "nsfrc.program",
     "load": "nsfrc.program",
     "Program": "nsfrc.program",
+    "Reasoner": "nsfrc.reasoner",
     "pipeline": "nsfrc.pipelines",
+    "Pipeline": "nsfrc.pipelines",
+    "Prediction": "nsfrc.pipelines",
     "FactsConverter": "nsfrc.valuation",
     "NsfrcError": "nsfrc.errors",
     "CompileError": "nsfrc.errors",

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nsfrc.check import check
+from nsfrc.check.declare import slot_names
 from nsfrc.errors import ERROR, CompileError, Diagnostics, NsfrcError, Source, Span
 from nsfrc.parse import parse
 from nsfrc.syntax import (
@@ -149,9 +150,14 @@ def _types(source: Source, found: Diagnostics) -> Iterator[Sentence]:
         if not _all_named(words, "constant", found):
             yield _broken(line)
         else:
-            items = tuple(word.constant() for word in words)
-            values = ListTerm(items, None, listed.span) if items else Name("[]", listed.span)
-            yield _directive("type", (name.name(), values), line.span)
+            yield _directive("type", (name.name(), _constants(name.text, words, listed.span)), line.span)
+
+
+def _constants(name: str, words: Sequence[_Word], span: Span) -> Term:
+    """obj1, obj2, … of type object are slots(N), whose number can then be changed; others are a list."""
+    if name == "object" and words and tuple(word.text for word in words) == slot_names(name, len(words)):
+        return Compound("slots", (Number(len(words), span),), span, span)
+    return ListTerm(tuple(word.constant() for word in words), None, span) if words else Name("[]", span)
 
 
 def _predicates(source: Source, directive: str, found: Diagnostics) -> Iterator[Sentence]:

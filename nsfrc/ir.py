@@ -154,6 +154,11 @@ class Predicate:
         return f"{self.name}/{len(self.types)}"
 
 
+# What float32 can reason with.
+LEAST_GAMMA, MOST_GAMMA = 1e-12, 1e12
+GAMMA_RANGE = "a number from 1e-12 to 1e12"
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """What a program may say about how it is run; None means the default of the engine."""

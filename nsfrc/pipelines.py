@@ -17,19 +17,22 @@ from nsfrc.reasoner import Reasoner
 from nsfrc.valuation import FactsConverter
 
 PERCEPTION = "yolo"  # where neither the caller nor the program names another
+BRIGHTEST = 2.0  # beyond this a pixel is no rounding or noise, but one of 0 … 255
 
 
 @dataclass(frozen=True, eq=False)
 class Prediction:
     """What came of B images: object vectors, starting values, the value of every target, and of every atom if asked.
 
-    objects: [B, E, D]; V0: [B, G]; scores: [B, targets]; V_T: [B, G] or None.
+    objects: [B, E, D]; V0: [B, G]; scores: [B, targets]; V_T: [B, G] or None. further: how many more sure objects than
+    E there are, [B], or None where perception does not say.
     """
 
     objects: torch.Tensor
     V0: torch.Tensor
     scores: torch.Tensor
     V_T: torch.Tensor | None
+    further: torch.Tensor | None = None
 
 
 class Pipeline(torch.nn.Module):
@@ -58,6 +61,9 @@ class Pipeline(torch.nn.Module):
 
         if not paths:
             raise NsfrcError("read at least one image")
+        for path in paths:
+            if not isinstance(path, str | Path):
+                raise NsfrcError(f"read takes paths, as read(*paths), not a {type(path).__name__}")
         pictures = [read(path, self.perception.size, self.perception.fit).pixels for path in paths]
         return to_tensor(pictures).to(self.device)
 
@@ -70,9 +76,10 @@ class Pipeline(torch.nn.Module):
         """The same without gradients and with what was in between; `everything` asks for the value of all atoms too."""
         refuse_images(images)
         objects = self.perception(images)
+        further = self.perception.further
         V0 = self.facts(objects)
         # The scores come from the same run either way, so that they never depend on what else is asked for.
-        return Prediction(objects, V0, self.reasoner(V0), self.all_atoms(V0) if everything else None)
+        return Prediction(objects, V0, self.reasoner(V0), self.all_atoms(V0) if everything else None, further)
 
     @torch.no_grad()
     def all_atoms(self, V0: torch.Tensor) -> torch.Tensor:
@@ -91,15 +98,18 @@ def pipeline(
     device: str = "cpu",
     steps: int | None = None,
     gamma: float | None = None,
+    beside: str | Path | None = None,
 ) -> Pipeline:
     """Build a pipeline for a program: compiled, or by file (.nsfrc, .pl) or shipped name.
 
     perception: a registered name, "module:Class", a class, or a module that is built already; the program's own by
     default, else "yolo". weights: its safetensors file. concepts: learnt parameters of neural predicates, instead of
-    the shipped ones. steps, gamma: from the program by default. All of it, a module that is built already
-    too, is put into evaluation mode: call `pipe.train()` before training.
+    the shipped ones. steps, gamma: from the program by default. beside: the program's file, if it is opened already;
+    "module:Class" is looked for in its folder too. All of it, a module that is built already too, is put into
+    evaluation mode: call `pipe.train()` before training.
     """
     if not isinstance(program, Program):
+        beside = program if beside is None else beside
         program = open_program(program)
     if not program.targets:
         raise NsfrcError(f"{program.name} has no target: add :- target(...). to it")
@@ -107,14 +117,21 @@ def pipeline(
     objects = object_count(program)
     if perception is None or isinstance(perception, str | type):
         name = perception or program.settings.perception or PERCEPTION
-        model = create(name, objects, None if weights is None else Path(weights), where)
+        model = create(name, objects, None if weights is None else Path(weights), where, _folder(beside))
+        source = name if isinstance(name, str) else name.__qualname__
     elif weights is not None:
         raise NsfrcError("weights are for a perception given by name; this one is built already")
     else:
         model = adopt(perception, objects, where)
-    facts = FactsConverter(program, model.dimensions, None if concepts is None else Path(concepts))
+        source = type(perception).__qualname__
+    facts = FactsConverter(program, model.dimensions, None if concepts is None else Path(concepts), source)
     # Answers must not depend on the rest of a batch, as they would with a batch norm that is left in training mode.
     return Pipeline(program, model, facts, _reasoner(program, steps, gamma, "targets")).to(where).eval()
+
+
+def _folder(file: str | Path | None) -> Path | None:
+    """The folder of a program's file; a shipped program has none that could hold a user's module."""
+    return Path(file).resolve().parent if file is not None and Path(file).is_file() else None
 
 
 def refuse_images(images: torch.Tensor) -> None:
@@ -132,6 +149,10 @@ def refuse_images(images: torch.Tensor) -> None:
     if not images.is_floating_point():
         hint = ": images / 255 brings bytes there; pipe.read does so for files" if images.dtype == torch.uint8 else ""
         raise NsfrcError(f"images are {images.dtype}; they must be floating point with values 0 … 1{hint}")
+    # Elsewhere a look at the values would wait for the card.
+    look = images.device.type == "cpu" and images.numel() and not torch.compiler.is_compiling()
+    if look and (most := float(images.detach().amax())) > BRIGHTEST:
+        raise NsfrcError(f"images have values up to {most:g}; they must be 0 … 1: images / 255 brings bytes there")
 
 
 def object_count(program: Program) -> int:

@@ -7,6 +7,7 @@ import warnings
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from numbers import Integral
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -49,10 +50,12 @@ class Program:
 
     @property
     def clauses(self) -> tuple[str, ...]:
+        """The text of every clause; clause weights have a column for each, in this order."""
         return self.ground.clauses
 
     @property
     def target_indices(self) -> list[int]:
+        """Where the targets stand in a valuation."""
         return [int(i) for i in self.ground.targets]
 
     @property
@@ -62,7 +65,7 @@ class Program:
 
     def index(self, atom: str) -> int:
         """Where a ground atom such as "kp(img)" stands in a valuation."""
-        wanted = _without_blanks(atom)
+        wanted = _without_blanks(str(atom))
         try:
             return self._positions[wanted]
         except KeyError:
@@ -156,6 +159,8 @@ class Program:
 
     def predict(self, V_T: torch.Tensor) -> dict[str, torch.Tensor]:
         """The value of every target: {"kp(img)": [B]}, from all atoms or from the targets alone."""
+        if not hasattr(V_T, "ndim") or V_T.ndim == 0:
+            raise NsfrcError(f"predict takes V_T [B, {self.ground.G}] as the reasoner gives it, not {V_T!r}")
         if V_T.shape[-1] == self.ground.G:
             return {name: V_T[..., i] for name, i in zip(self.targets, self.target_indices, strict=True)}
         if V_T.shape[-1] == len(self.targets):
@@ -188,10 +193,12 @@ def compile(
     """Compile a .pl file, or a shipped program by name. Raises CompileError with all that is wrong with it.
 
     source: the text of a program, in the place of a path; `name` is what messages then call it, and what it includes is
-    looked for in the current folder.
+    looked for in the current folder. slots: how many constants a type declared with slots(N) has, as {"object": 6}.
+    skip: passes to leave out, as ("share",). max_rows: programs that ground to more rows are refused.
     """
     from nsfrc.compiler import compile_file, compile_text
 
+    _check_arguments(path, source, name, slots, skip, max_rows)
     if (path is None) == (source is None):
         raise NsfrcError("compile takes a path, or the text of a program as source=\"...\"; one of the two")
     if path is None:
@@ -200,6 +207,23 @@ def compile(
         raise NsfrcError("compile takes the path of a program, and this is text of several lines: to compile text, "
                          "write nsfrc.compile(source=...)")
     return from_compilation(compile_file(path, slots=slots, skip=skip, max_rows=max_rows))
+
+
+def _check_arguments(path: object, source: object, name: object, slots: object, skip: object, max_rows: object) -> None:
+    """Refuse what no later stage could speak of clearly."""
+    whole = isinstance(max_rows, int) and not isinstance(max_rows, bool) and max_rows > 0
+    counts = isinstance(slots, Mapping) and all(isinstance(number, Integral) for number in slots.values())
+    several = isinstance(skip, Collection) and not isinstance(skip, str)
+    for fine, what in (
+        (path is None or isinstance(path, str | Path), f"a program is a path or a name, not {path!r}"),
+        (source is None or isinstance(source, str), f"source is text, not {type(source).__name__}"),
+        (isinstance(name, str), f"name is text, not {name!r}"),
+        (slots is None or counts, f'slots is a dict from types to whole numbers, as {{"object": 6}}, not {slots!r}'),
+        (several, f'skip takes several names of passes, as ("share",), not {skip!r}'),
+        (whole, f"max_rows is a whole number above 0, not {max_rows!r}"),
+    ):
+        if not fine:
+            raise NsfrcError(what)
 
 
 def from_compilation(done: Compilation) -> Program:
@@ -213,6 +237,8 @@ def load(path: str | Path) -> Program:
     """Read a .nsfrc file; nothing is parsed or grounded again."""
     from nsfrc.artifact import load as load_artifact
 
+    if not isinstance(path, str | Path):
+        raise NsfrcError(f"load takes the path of a .nsfrc file, not a {type(path).__name__}")
     return load_artifact(Path(path))
 
 

@@ -189,6 +189,16 @@ def silenced(warning: Diagnostic, steps: int | None) -> bool:
     return steps is not None and UNSAID in warning.message
 
 
+def _excluded(clause: ir.Clause) -> str:
+    """Why conditions leave nothing: most often a `==` of two variables, which never are the same constant."""
+    types, bound = dict(clause.types), {variable.name for variable in clause.head.variables()}
+    for test in clause.filters:
+        names = [side.name for side in (test.left, test.right) if isinstance(side, ir.Var) and side.name not in bound]
+        if test.op == "==" and len(names) == 2 and types[names[0]] == types[names[1]]:
+            return f"{names[0]} and {names[1]} are always different: write {' = '.join(names)}, or one name for both"
+    return "its conditions exclude every substitution"
+
+
 def _why(number: int, clause: ir.Clause, size: Size, ground: GroundProgram, reached: Reach) -> str:
     """The reason why a clause never fires, the most telling first."""
     for datatype, variables in size.free:
@@ -200,7 +210,7 @@ def _why(number: int, clause: ir.Clause, size: Size, ground: GroundProgram, reac
         return "no ground atom unifies with its head"
     rows = ground.factors[ground.pair_clause[ground.pair_of_row] == number]
     if clause.filters and not len(rows):
-        return "its conditions exclude every substitution"
+        return _excluded(clause)
     for atom, column in zip(clause.body, rows.T, strict=False):
         if not (reached.depth[column] != NEVER).any():
             return f"{atom} is never true here: there is no such fact, and no clause derives it"

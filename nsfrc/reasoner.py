@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Mapping, Sequence
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
+from torch.autograd import forward_ad
 
 from nsfrc.engines import Run, engine
 from nsfrc.engines.base import not_finite
 from nsfrc.errors import NsfrcError
+from nsfrc.ir import GAMMA_RANGE, LEAST_GAMMA, MOST_GAMMA
 
 if TYPE_CHECKING:
     from nsfrc.program import Program
@@ -54,6 +55,8 @@ class Reasoner(torch.nn.Module):
             # e^10 : 1 in favour of its own clause, so that training starts close to the program as given.
             start = torch.eye(clauses) * (1.0 if weights == "hard" else 10.0)
             weights = start if weights == "hard" else torch.nn.Parameter(start)
+        if not isinstance(weights, torch.Tensor):
+            raise NsfrcError(f"clause_weights is 'hard', 'trainable' or a tensor [M, C], not {weights!r}")
         if weights.ndim != 2 or weights.shape[1] != clauses or not len(weights):
             raise NsfrcError(
                 f"clause_weights has shape {list(weights.shape)}; this program needs [M, {clauses}], a column a clause"
@@ -69,13 +72,24 @@ class Reasoner(torch.nn.Module):
     def forward(self, V0: torch.Tensor) -> torch.Tensor:
         self._refuse(V0)
         if self.run.steps == 0 or not len(V0):
-            return V0[:, self.target_indices] if self.run.outputs == "targets" else V0
+            return self._unchanged(V0)
         weights = None if self.hard else self._mixtures()
         if torch.compiler.is_compiling() and self._opaque(V0):
             from nsfrc.engines.uncompiled import outside
 
             return outside(self.engine, V0, weights, self.run)
         return self.engine(V0, weights, self.run)
+
+    def _unchanged(self, V0: torch.Tensor) -> torch.Tensor:
+        """V_T without steps or examples: a tensor of its own, and in the graph of the weights."""
+        self._refuse_values(V0)
+        V = V0.clone()
+        if self.run.inputs == "neural":
+            start = torch.from_numpy(self.program.initial_valuation()).to(V0)
+            V = torch.where(torch.from_numpy(self.program.ground.neural).to(V0.device), V, start)
+        if not self.hard:
+            V = V + 0 * self._mixtures().sum().to(V)
+        return V[:, self.target_indices] if self.run.outputs == "targets" else V
 
     def _mixtures(self) -> torch.Tensor:
         """How far each mixture follows each clause, [M, C]; -inf leaves a clause out, but something must be left."""
@@ -101,6 +115,14 @@ class Reasoner(torch.nn.Module):
                 "torch.jit.trace cannot follow a reasoner: what it recorded would always answer the same; "
                 'use the module as it is, or trace one with engine="reference"'
             )
+        elif not torch.compiler.is_compiling() and self._has_tangent(V0):
+            raise NsfrcError('this engine has no forward-mode derivatives: for those use engine="reference"')
+
+    def _has_tangent(self, V0: torch.Tensor) -> bool:
+        """Whether somebody wants forward-mode derivatives, which would be lost without a word."""
+        if getattr(forward_ad, "_current_level", 0) < 0:  # nobody does; asking torch takes longer than small programs
+            return False
+        return any(forward_ad.unpack_dual(one).tangent is not None for one in (V0, self.clause_weights))
 
     def _refuse_values(self, V0: torch.Tensor) -> None:
         """What the CPU engine looks for in passing; the reference engine is slow enough for a look of its own."""
@@ -119,7 +141,9 @@ class Reasoner(torch.nn.Module):
 
     def extra_repr(self) -> str:
         run = self.run
-        return f"{self.program.name}, engine={self.engine_name}, steps={run.steps}, gamma={run.gamma}"
+        weights = "hard" if self.hard else list(self.clause_weights.shape)
+        return (f"{self.program.name}, engine={self.engine_name}, steps={run.steps}, gamma={run.gamma}, "
+                f"normalise={run.normalise}, inputs={run.inputs}, outputs={run.outputs}, clause_weights={weights}")
 
 
 def _check(run: Run) -> None:
@@ -128,8 +152,8 @@ def _check(run: Run) -> None:
             raise NsfrcError(f"{name} is {' or '.join(map(repr, allowed))}, not {getattr(run, name)!r}")
     if isinstance(run.steps, bool) or not isinstance(run.steps, Integral) or run.steps < 0:
         raise NsfrcError(f"steps must be 0 or more, a whole number, not {run.steps!r}")
-    if not isinstance(run.gamma, Real) or not 0 < run.gamma < math.inf:
-        raise NsfrcError(f"gamma must be a number above 0, not {run.gamma!r}")
+    if not isinstance(run.gamma, Real) or not LEAST_GAMMA <= run.gamma <= MOST_GAMMA:
+        raise NsfrcError(f"gamma must be {GAMMA_RANGE}, not {run.gamma!r}")
 
 
 def valuation(program: Program, worlds: Sequence[Mapping[str, float]]) -> torch.Tensor:

@@ -34,6 +34,29 @@ def test_names_are_there_at_once_and_imported_at_first_use() -> None:
     assert {*nsfrc.__all__, "explain", "valuation", "perception"} <= set(said[2].split())
 
 
+@pytest.mark.parametrize(("arguments", "message"), [
+    ({"source": b"p."}, "source is text, not bytes"),
+    ({"path": 3}, "a program is a path or a name, not 3"),
+    ({"path": "twopairs", "slots": 3}, "slots is a dict"),
+    ({"path": "twopairs", "slots": {"object": "3"}}, "slots is a dict"),
+    ({"path": "twopairs", "skip": "share"}, r"several names of passes, as \(\"share\",\), not 'share'"),
+    ({"path": "twopairs", "max_rows": "1"}, "max_rows is a whole number"),
+    ({"source": "p.", "name": 3}, "name is text"),
+])
+def test_arguments_of_the_wrong_kind(arguments: dict, message: str) -> None:
+    with pytest.raises(NsfrcError, match=message):
+        nsfrc.compile(**arguments)
+
+
+def test_other_arguments_of_the_wrong_kind() -> None:
+    program = nsfrc.compile(source=TEXT)
+    for call, message in ((lambda: nsfrc.load(None), "load takes the path"),
+                          (lambda: program.index(3), "has no ground atom 3"),
+                          (lambda: program.predict([1]), "predict takes V_T")):
+        with pytest.raises(NsfrcError, match=message):
+            call()
+
+
 def test_public_names() -> None:
     assert set(nsfrc.__all__) == {*nsfrc._PUBLIC, "__version__"}
     assert all(getattr(nsfrc, name) is not None for name in nsfrc.__all__)

@@ -29,13 +29,17 @@ Simple = Atom | Filter | Equal | Truth | Refused
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A clause before its variables have types; `doubtful` variables occur in goals with errors."""
+    """A clause before its variables have types; `doubtful` variables occur in goals with errors.
+
+    alternative: whether it is one way of several through a ';'.
+    """
 
     head: Atom
     body: tuple[Atom, ...]
     filters: tuple[Filter, ...]
     span: Span
     doubtful: frozenset[str] = frozenset()
+    alternative: bool = False
 
 
 class Dead(Exception):
@@ -54,7 +58,7 @@ def drafts(head: Atom, body: Goal, span: Span, vocabulary: Vocabulary) -> list[D
     reasons: list[str] = []
     for alternative in _expand(body):
         try:
-            result.append(_draft(head, alternative, span, vocabulary))
+            result.append(replace(_draft(head, alternative, span, vocabulary), alternative=count > 1))
         except Dead as dead:
             reasons.append(str(dead))
     if not result:

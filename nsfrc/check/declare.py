@@ -10,7 +10,7 @@ from nsfrc.check import shipped
 from nsfrc.check.builtin import is_core
 from nsfrc.check.vocabulary import Declared, Vocabulary, and_more, text, where
 from nsfrc.errors import Span, did_you_mean
-from nsfrc.ir import ATTRIBUTE, INPUT, OBJECT, DataType, Settings, quoted
+from nsfrc.ir import ATTRIBUTE, GAMMA_RANGE, INPUT, LEAST_GAMMA, MOST_GAMMA, OBJECT, DataType, Settings, quoted
 from nsfrc.syntax import (
     CLAUSE,
     DIRECTIVE,
@@ -239,7 +239,7 @@ class _Directives:
             self.result.settings = replace(self.result.settings, steps=int(steps))
 
     def _gamma(self, goal: Compound) -> None:
-        if (gamma := self._number(goal, lambda x: x > 0, "a number above 0")) is not None:
+        if (gamma := self._number(goal, lambda x: LEAST_GAMMA <= x <= MOST_GAMMA, GAMMA_RANGE)) is not None:
             self.result.settings = replace(self.result.settings, gamma=float(gamma))
 
     def _threshold(self, goal: Compound) -> None:

@@ -27,6 +27,7 @@ class Typing:
 
     def __init__(self, vocabulary: Vocabulary, signatures: Signatures):
         self._vocabulary, self._signatures, self._found = vocabulary, signatures, vocabulary.found
+        self._blanks: set[Span | None] = set()  # that were warned of: alternatives share goals
 
     def fact(self, atom: Atom) -> None:
         """A fact must be ground, well typed and about a predicate that may have facts."""
@@ -51,9 +52,11 @@ class Typing:
         bound = {variable.name for atom in draft.body for variable in atom.variables()} | draft.doubtful
         for variable in draft.head.variables():
             if variable.name not in bound:
-                message = f"unbound head variable: {_spoken(variable)} does not occur in the body"
+                where_not = f"the alternative {_goals(draft)}" if draft.alternative else "the body"
+                message = f"unbound head variable: {_spoken(variable)} does not occur in {where_not}"
                 self._found.error(variable.span, message, "every head variable needs a goal that binds it")
         self._report_untyped(draft, bound)
+        self._warn_of_blanks(draft, uses)
         for test in draft.filters:
             if all(variable.name in bound for variable in test.variables()):
                 self._filter(test, uses)
@@ -123,6 +126,22 @@ class Typing:
                 message = f"untyped variable {_spoken(variable)}: it occurs in no goal that gives it a type"
                 self._found.error(variable.span, message, "comparisons test variables that other goals bind")
 
+    def _warn_of_blanks(self, draft: Draft, uses: dict[str, Use]) -> None:
+        """Two `_` of one type in different goals are two different things, which is seldom meant."""
+        first: dict[str, Atom] = {}
+        for atom in draft.body:
+            for variable in atom.variables():
+                use = uses.get(variable.name)
+                if use is None or _spoken(variable) != "_":
+                    continue
+                other = first.setdefault(use.type, atom)
+                if other is not atom and variable.span not in self._blanks:
+                    self._blanks.add(variable.span)
+                    message = f"the _ of {text(other.key)} and the _ of {text(atom.key)} are never the same {use.type}"
+                    hint = f"write one name for one {use.type}, or _A and _B where two are meant"
+                    self._found.warn(variable.span, message, hint)
+                    return
+
     def _filter(self, test: Filter, uses: dict[str, Use]) -> None:
         if test.op in ("==", "!="):
             self._identity(test, uses)
@@ -167,6 +186,10 @@ class Typing:
             self._found.error(expr.span, f"'{op}' needs numbers, but {what} is not a number")
         elif op in ("//", "mod") and not all(isinstance(value, int) for value in values.values()):
             self._found.error(expr.span, f"'{op}' needs whole numbers")
+
+
+def _goals(draft: Draft) -> str:
+    return ", ".join(map(str, (*draft.body, *draft.filters))) or "true"
 
 
 def _spoken(term: Var | Const) -> str:

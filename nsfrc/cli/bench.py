@@ -168,9 +168,19 @@ def _tell(page: Path, pictures: Sequence[Path], changes: Sequence[Change], again
         told = [change for change in changes if change.verdict in (WORSE, BETTER)]
         for change in sorted(told, key=lambda c: c.verdict != WORSE):
             click.echo(f"  {change}")
-        worse = sum(change.verdict == WORSE for change in changes)
-        click.echo(f"  {worse} of {len(changes)} values got worse")
+        both = [change for change in changes if change.old is not None and change.new is not None]
+        worse = sum(change.verdict == WORSE for change in both)
+        click.echo(f"  {worse} of {len(both)} values that both have got worse{_only_one(changes)}")
     click.echo(f"\nwritten to {page.parent}: CSV files, {', '.join([page.name, *(path.name for path in pictures)])}")
+
+
+def _only_one(changes: Sequence[Change]) -> str:
+    """How many values one of the two folders alone has."""
+    from nsfrc.benchmarks.compare import GONE, NEW
+
+    counts = {where: sum(change.verdict == verdict for change in changes)
+              for where, verdict in (("only there", GONE), ("only here", NEW))}
+    return "".join(f", {count} {where}" for where, count in counts.items() if count)
 
 
 def _list(as_json: bool) -> None:

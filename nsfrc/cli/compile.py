@@ -74,6 +74,8 @@ def command(
                 click.echo(str(warning), err=True)
         if emit in STAGES:
             _emit(done, emit, out)
+            if out is not None and not as_json:
+                click.echo(f"written to {out}")
             return
         data = _compile_kernels(done, emit, arch or ARCHS[0], out) if emit else _save(done, out)
     from nsfrc.report import as_text

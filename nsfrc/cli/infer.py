@@ -46,6 +46,7 @@ class Outputs:
     report: Path | None
     as_json: bool
     quiet: bool
+    why: bool = False
 
 
 @click.command(
@@ -57,12 +58,14 @@ Examples:
                                                     one row an image; Ctrl-C and --resume are fine
   nsfrc infer --images figures/ --report report.html
                                                     each image with its objects, score and reason
+  nsfrc infer --images figures/7.png --program twopairs
+                                                    one image, with the reason; for more of them --why
   nsfrc infer --images photos/ --perception mine:Net --weights net.safetensors --plugin predicates.py
                                                     your own perception and neural predicates
 \b
-Where DIR has nothing but the folders true/ and false/ (or one for each of several targets), they
-are taken as labels, and accuracy, confusion matrix and calibration are shown. So are the classes of
-CLEVR-Hans: from its scenes files, or else from the names of its images.
+Where DIR has folders true/ and false/ (or one for each of several targets), they are taken as
+labels, and accuracy, confusion matrix and calibration are shown; images beside them have no label.
+So are the classes of CLEVR-Hans: from its scenes files, or else from the names of its images.
 """,
 )
 @click.option("--images", type=click.Path(exists=True, path_type=Path), required=True, metavar="DIR",
@@ -89,13 +92,14 @@ CLEVR-Hans: from its scenes files, or else from the names of its images.
 @click.option("--out", type=click.Path(path_type=Path), help="Write all rows here, as .csv or .jsonl.")
 @click.option("--resume", is_flag=True, help="Go on with what an interrupted run has written beside --out.")
 @click.option("--report", type=click.Path(path_type=Path),
-              help="Write an HTML page with every image, its objects and the reason.")
+              help="Write an HTML page (.html) with every image, its objects and the reason.")
+@click.option("--why", is_flag=True, help="Show the reason below each row of the table. [for one image alone]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object an image, and a summary as the last.")
 @click.option("--quiet", is_flag=True, help="Show the summary only.")
 def command(
     images: Path, program: str | None, perception: str | None, weights: Path | None, concepts: Path | None,
     plugins: tuple[str, ...], threshold: float | None, steps: int | None, batch_size: int, device: str,
-    threads: int | None, out: Path | None, resume: bool, report: Path | None, as_json: bool, quiet: bool,
+    threads: int | None, out: Path | None, resume: bool, report: Path | None, why: bool, as_json: bool, quiet: bool,
 ) -> None:
     """Answer a program's question for every image in a folder.
 
@@ -104,15 +108,21 @@ def command(
     """
     from nsfrc.inference.folders import folder
     from nsfrc.inference.images import quietly
+    from nsfrc.inference.report import refuse_place
 
     if resume and out is None:
         raise NsfrcError("--resume goes on with the file of --out: name that too")
     if resume and report is not None:
         raise NsfrcError("--report needs every image again: leave out --resume, or --report")
+    if why and quiet:
+        raise NsfrcError("--why is for the rows that --quiet leaves out: leave out one of the two")
+    if report is not None:
+        refuse_place(report, out)
     listing = folder(images)
     if not len(listing):
-        others = f"; {text}" if (text := listing.left_out()) else ""
+        others = "".join(f"; {text}" for text in listing.left_out())
         raise NsfrcError(f"there are no images in {images} (.png, .jpg, .gif, .bmp, .tif, .webp and others){others}")
+    why = (why or len(listing) == 1) and not as_json and not quiet
     threads = threads or min(2, os.cpu_count() or 1)
     computing = _computing(threads)
     with _torch_threads(computing), quietly():
@@ -122,10 +132,10 @@ def command(
         session = open_session(
             Wanted(images, program, perception, weights, concepts, plugins, threshold, steps, device), listing
         )
-        with_reasons = (as_json and not quiet) or (out is not None and out.suffix.lower() == ".jsonl")
+        with_reasons = why or (as_json and not quiet) or (out is not None and out.suffix.lower() == ".jsonl")
         asked = Asked(session.threshold, session.labels, batch_size, threads - computing, report is not None,
                       with_reasons, session.least)
-        _run(session, asked, Outputs(listing, out, resume, report, as_json, quiet))
+        _run(session, asked, Outputs(listing, out, resume, report, as_json, quiet, why))
 
 
 def _computing(threads: int) -> int:
@@ -180,11 +190,12 @@ class _Tally:
 
     def __init__(self, session: Session, writer: Writer | None, report: Report | None) -> None:
         from nsfrc.inference.measures import Measures
+        from nsfrc.inference.notes import Notes
 
         self.session, self.writer, self.report = session, writer, report
         self.measures = Measures(session.targets, session.least > 0)
         self.failed: list[str] = []
-        self.other_shapes = 0
+        self.notes = Notes(session)
         self.done: set[str] = set()
         self.view: View = View(session.targets, 0, False)
         for row in writer.finished() if writer is not None else ():
@@ -201,31 +212,34 @@ class _Tally:
             self.writer.write(rows)  # first: what has been shown is never lost
         for row in rows:
             self._count(row)
-            self.other_shapes += row.other_shape
+            self.notes.add(row)
             if self.report is not None:
                 self.report.add(row)
         self.view.rows(rows)
 
     def stopped(self) -> None:
         """Say what is left of an interrupted run, and end it."""
-        kept = "nothing is kept without --out"
+        page = None if self.report is None else self.report.abandon(self.measures, self.notes.remarks())
+        kept = f"{'nothing is' if page is None else 'no rows are'} kept without --out"
         if self.writer is not None:
             without = "" if self.report is None else ", but without --report,"
             kept = f"{self.writer.part} keeps them, and the same command with --resume{without} goes on"
-        click.echo(f"\nstopped after {self.measures.count} images; {kept}", err=True)
+        shown = "" if page is None else f"; the report {page} shows these images alone"
+        click.echo(f"\nstopped after {self.measures.count} images; {kept}{shown}", err=True)
         raise SystemExit(130)
 
     def finish(self) -> None:
         if self.writer is not None:
             self.writer.finish()
         if self.report is not None:
-            self.report.close(self.measures)
+            self.report.close(self.measures, self.notes.remarks())
 
     def summarise(self) -> None:
         from nsfrc.inference.folders import printable
 
-        self.view.end(self.measures, self.session)
-        if remark := self.session.about_shapes(self.other_shapes):
+        remarks = self.notes.remarks()
+        self.view.end(self.measures, self.session, remarks)
+        for remark in remarks:
             click.echo(f"warning: {remark}", err=True)
         written = [self.writer.out] if self.writer is not None else []
         written += [self.report.path] if self.report is not None else []
@@ -243,6 +257,9 @@ def _writer(stack: contextlib.ExitStack, session: Session, outputs: Outputs) -> 
     writer = stack.enter_context(Writer(outputs.out, session.targets, session.made_with, outputs.resume))
     if outputs.resume and not writer.resumed:
         click.echo(f"there is no {writer.part} to go on with: starting at the first image", err=True)
+    if writer.replaced:
+        click.echo(f"{writer.part}, the rows of an interrupted run, is replaced: --resume would have gone on with it",
+                   err=True)
     return writer
 
 
@@ -261,7 +278,9 @@ def _report(stack: contextlib.ExitStack, session: Session, outputs: Outputs) -> 
 def _view(session: Session, outputs: Outputs, left: int) -> View:
     if outputs.as_json:
         return JsonView(session.targets, left, outputs.out is not None, not outputs.quiet)
-    return (View if outputs.quiet else TableView)(session.targets, left, outputs.out is not None)
+    if outputs.quiet:
+        return View(session.targets, left, outputs.out is not None)
+    return TableView(session.targets, left, outputs.out is not None, outputs.why)
 
 
 def _remaining(outputs: Outputs, done: set[str]) -> Iterator[Item]:

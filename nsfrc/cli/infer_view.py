@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Sequence
+from textwrap import indent
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -15,6 +16,7 @@ if TYPE_CHECKING:
     from nsfrc.inference.session import Session
 
 ALL, FIRST = 40, 20  # a table of up to ALL images is shown whole, of a longer one the FIRST
+INDENT = "    "  # before a reason below its row
 NAMED = 3  # failed files that the last line names
 
 
@@ -31,8 +33,8 @@ class View:
     def rows(self, rows: Sequence[Row]) -> None:
         """The next rows."""
 
-    def end(self, measures: Measures, session: Session) -> None:
-        """All rows have come."""
+    def end(self, measures: Measures, session: Session, remarks: Sequence[str]) -> None:
+        """All rows have come. remarks: warnings about the images, which standard error has too."""
         click.echo(measures.as_text())
 
 
@@ -49,22 +51,23 @@ class JsonView(View):
         for row in rows if self.every else ():
             click.echo(as_json(row, self.targets))
 
-    def end(self, measures: Measures, session: Session) -> None:
+    def end(self, measures: Measures, session: Session, remarks: Sequence[str]) -> None:
         empty = None if session.empty is None else dict(zip(session.targets, session.empty, strict=True))
         summary: dict[str, Any] = {
             **measures.as_data(), "settings": session.settings, "empty_scores": empty,
-            "dimensions": list(session.pipe.perception.dimensions),
+            "dimensions": list(session.pipe.perception.dimensions), "warnings": [*session.remarks, *remarks],
         }
         click.echo(json.dumps({"summary": summary}))
 
 
 class TableView(View):
-    """Settings, a table of file, scores, answer and label, and the summary."""
+    """Settings, a table of file, scores, answer and label, and the summary. why: with the reason below each row."""
 
-    def __init__(self, targets: Sequence[str], total: int, written: bool) -> None:
+    def __init__(self, targets: Sequence[str], total: int, written: bool, why: bool = False) -> None:
         from nsfrc.inference.measures import short
 
         super().__init__(targets, total, written)
+        self.why = why
         self.shown, self.limit = 0, total if total <= ALL else FIRST
         self.heads = short(self.targets) if len(self.targets) > 1 else ("score",)
         self.answer = max(6, *(len(name) for name in self.targets)) if len(self.targets) > 1 else 6
@@ -83,6 +86,8 @@ class TableView(View):
     def rows(self, rows: Sequence[Row]) -> None:
         for row in rows[: self.limit - self.shown]:
             click.echo(self._line(row))
+            if self.why and row.reason is not None:
+                click.echo(indent(row.reason, INDENT))
             self.shown += 1
             if self.shown == self.limit < self.total:
                 hint = "" if self.written else ": --out results.csv writes all of them"
@@ -100,7 +105,7 @@ class TableView(View):
         scores = self._scores([f"{score:.4f}" for score in row.scores])
         return f"{lead}{scores}  {row.answer or '':<{self.answer}}{mark}".rstrip()
 
-    def end(self, measures: Measures, session: Session) -> None:
+    def end(self, measures: Measures, session: Session, remarks: Sequence[str]) -> None:
         click.echo("\n" + measures.as_text())
 
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from itertools import takewhile
+from pathlib import Path
+
 import click
 
 
@@ -12,4 +15,11 @@ def command() -> None:
 
     for name in shipped_programs():
         path = find_program(name)
-        click.echo(f"{name:<14} {path}")
+        click.echo(f"{name:<14} {path}\n{_about(path)}\n")
+
+
+def _about(path: Path) -> str:
+    """The comment that a shipped program begins with."""
+    lines = takewhile(lambda line: line.startswith("%"), path.read_text("utf-8").splitlines())
+    indent = " " * 15
+    return click.wrap_text(" ".join(line.lstrip("% ") for line in lines), 100, indent, indent)

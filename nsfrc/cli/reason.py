@@ -19,7 +19,7 @@ from nsfrc.errors import Diagnostics, NsfrcError
 from nsfrc.parse import read
 from nsfrc.program import Program, open_program
 from nsfrc.reach import silenced
-from nsfrc.syntax import DIRECTIVE, QUERY
+from nsfrc.syntax import DIRECTIVE, QUERY, Term, calls
 
 EXAMPLE = 'one object from atoms to values, as in {"in(obj1,img)": 0.9}'
 
@@ -106,7 +106,7 @@ def _given(program: Program, path: Path) -> Iterator[np.ndarray]:
 def _prolog(program: Program, path: Path) -> np.ndarray:
     """A Prolog file of ground facts as V0 [G], each fact with the value 1."""
     found = Diagnostics()
-    sentences = read(path, found)
+    sentences = [s for s in read(path, found) if not _with_probability(s.term, found)]
     vocabulary = Vocabulary(found)
     facts, clauses = define(sentences, vocabulary)
     others = [s.span for s in sentences if s.kind == QUERY or is_query(s.term, vocabulary)]
@@ -126,6 +126,15 @@ def _prolog(program: Program, path: Path) -> np.ndarray:
     if not facts:
         raise NsfrcError(f"{path} holds no facts")
     return values
+
+
+def _with_probability(term: Term | None, found: Diagnostics) -> bool:
+    """Report `0.4::fact`, which only JSON lines can say."""
+    if not calls(term, "::", 2):
+        return False
+    value, fact = term.args
+    found.error(term.span, "facts in a Prolog file are crisp", f'in JSON lines they have values: {{"{fact}": {value}}}')
+    return True
 
 
 def _read(program: Program, path: Path) -> Iterator[np.ndarray]:

@@ -77,6 +77,5 @@ def engine(name: str, program: Program) -> Engine:
         from nsfrc.engines.reference import ReferenceEngine
 
         return ReferenceEngine(program)
-    raise NsfrcError(
-        f"there is no engine called {name!r}: {did_you_mean(name, NAMES) or 'the engines are ' + ', '.join(NAMES)}"
-    )
+    hint = did_you_mean(str(name), NAMES) or f"the engines are {', '.join(NAMES)}"
+    raise NsfrcError(f"there is no engine called {name!r}: {hint}")

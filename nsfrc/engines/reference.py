@@ -25,6 +25,10 @@ class ReferenceEngine:
         self.constant = torch.from_numpy(program.plan.constant)
 
     def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
+        with torch.autocast(V0.device.type, enabled=False):  # what others are measured by keeps its digits
+            return self._steps(V0, weights, run)
+
+    def _steps(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
         V = V0
         if run.inputs == "neural":
             V = torch.where(self.constant.isnan(), V0, self.constant.to(V0))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -20,6 +20,11 @@ SUFFIXES = frozenset(
 # What lies beside images for good reasons: labels, programs, results. Nobody takes it for an image.
 BESIDE = frozenset(
     ".json .jsonl .csv .tsv .txt .md .pl .nsfrc .html .xml .yaml .yml .py .log .part .safetensors".split()
+)
+# Pictures that Pillow does not read, or that nsfrc does not let it, as cameras and drawing programs write them.
+UNREAD = frozenset(
+    ".heic .heif .hif .jxl .raw .dng .cr2 .cr3 .crw .nef .nrw .arw .srf .sr2 .orf .raf .rw2 .pef .srw .x3f .psd .psb "
+    ".xcf .svg .svgz .ai .eps .pdf .exr .hdr".split()
 )
 # Folders of CLEVR and CLEVR-Hans, which are no classes.
 PARTS = frozenset((*SPLITS, IMAGES, "scenes", "questions"))
@@ -51,9 +56,9 @@ class Listing:
     """The images below `root`, as they were when it was listed; names are all that is kept of them.
 
     files: path below the root → why it cannot be opened, or None; in the order of reading. classes: the names of the
-    class folders, where there is nothing but these; in a layout of CLEVR-Hans "class_id 0" and so on, and `given` has
-    the class of each file. source: where classes are from, in words. others: how many files are no images by their
-    names, the first of which are `named`.
+    folders that may be classes; in a layout of CLEVR-Hans "class_id 0" and so on, and `given` has the class of each
+    file. source: where classes are from, in words. others: files that are no images by their names. unread: pictures in
+    a format that is not read.
     """
 
     root: Path
@@ -61,8 +66,8 @@ class Listing:
     classes: tuple[str, ...] = ()
     source: str = "class folders"
     given: dict[str, str] | None = field(default=None, repr=False)
-    others: int = 0
-    named: tuple[str, ...] = ()
+    others: tuple[str, ...] = field(default=(), repr=False)
+    unread: tuple[str, ...] = field(default=(), repr=False)
 
     def __len__(self) -> int:
         return len(self.files)
@@ -74,7 +79,15 @@ class Listing:
     def _class(self, below: str) -> str | None:
         if self.given is not None:
             return self.given.get(below)
-        return printable(below.partition("/")[0]) if self.classes else None
+        return printable(below.partition("/")[0]) if self.classes and not self._is_loose(below) else None
+
+    def _is_loose(self, below: str) -> bool:
+        return "/" not in below and self.files[below] is None  # with an error it is a folder
+
+    @property
+    def loose(self) -> list[str]:
+        """Images beside class folders."""
+        return [below for below in self.files if self._is_loose(below)] if self.classes and self.given is None else []
 
     def without_class(self) -> str | None:
         """What to say of images that a layout of CLEVR-Hans gives no class."""
@@ -82,14 +95,25 @@ class Listing:
             return None
         return f"{count} image{'s have' if count > 1 else ' has'} no class ({self.source}) and so no label"
 
-    def left_out(self) -> str | None:
-        """What to say of files that are no images by their names."""
-        if not self.others:
-            return None
-        more = f" and {self.others - len(self.named)} more" if self.others > len(self.named) else ""
-        are = "1 file is no image by its name and was" if self.others == 1 else \
-            f"{self.others} files are no images by their names and were"
-        return f"{are} left out: {', '.join(self.named)}{more}"
+    def left_out(self) -> list[str]:
+        """What to say of files that are no images by their names, and of pictures that are not read."""
+        found = []
+        if count := len(self.others):
+            are = "1 file is no image by its name and was" if count == 1 else \
+                f"{count} files are no images by their names and were"
+            found.append(f"{are} left out: {first_of(self.others)}")
+        if count := len(self.unread):
+            are = "1 file is in a format that is not read and was" if count == 1 else \
+                f"{count} files are in formats that are not read and were"
+            found.append(f"{are} left out: {first_of(self.unread)}; convert {'it' if count == 1 else 'them'} to PNG "
+                         f"or JPEG")
+        return found
+
+
+def first_of(names: Sequence[str]) -> str:
+    """The first of some names, and how many more there are."""
+    more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
+    return ", ".join(map(printable, names[:NAMED])) + more
 
 
 def folder(path: str | Path) -> Listing:
@@ -110,14 +134,15 @@ def folder(path: str | Path) -> Listing:
         raise NsfrcError(f"cannot open the folder of images {path}: {error.strerror}") from None
     tree.grow()
     listing = Listing(
-        path, dict(tree.files()), tuple(map(printable, tree.classes)), others=tree.others, named=tuple(tree.named)
+        path, dict(tree.files()), tuple(map(printable, tree.classes)), others=tuple(tree.others),
+        unread=tuple(tree.unread),
     )
     return _with_class_ids(listing, tree.scenes)
 
 
 def _with_class_ids(listing: Listing, scenes: dict[str, list[str]]) -> Listing:
     """With the classes of a layout of CLEVR-Hans, if it is one; class folders say more than names of files do."""
-    if listing.classes and not scenes:
+    if listing.classes and not listing.loose and not scenes:
         return listing
     found = classes_of(listing.root, listing.files, scenes)
     if found is None:
@@ -190,8 +215,8 @@ class _Tree:
         self.closed: dict[str, str] = {}  # folders that cannot be opened, and why
         self.classes: list[str] = []
         self.scenes: dict[str, list[str]] = {}  # folder → its scenes files, as CLEVR-Hans calls them
-        self.others = 0
-        self.named: list[str] = []
+        self.others: list[str] = []
+        self.unread: list[str] = []
         self._seen: set[tuple[int, int]] = set()
         self._waiting: deque[str] = deque()
         self._links: deque[str] = deque()
@@ -214,18 +239,13 @@ class _Tree:
         names = {entry.name for entry in folders}
         plain = [entry.name for entry in entries if entry.name not in names]
         images = {name for name in plain if _suffix(name) in SUFFIXES}
-        if not below and not images and _told_apart(names):
+        if not below and _told_apart(names):
             self.classes = [entry.name for entry in folders]
         if scenes := [name for name in plain if HANS.fullmatch(name)]:
             self.scenes[below] = scenes
-        self._count_others(prefix + name for name in plain if _suffix(name) not in SUFFIXES | BESIDE)
+        self.unread += (prefix + name for name in plain if _suffix(name) in UNREAD)
+        self.others += (prefix + name for name in plain if _suffix(name) not in SUFFIXES | BESIDE | UNREAD)
         self.inside[below] = [entry.name for entry in entries if entry.name in names or entry.name in images]
-
-    def _count_others(self, found: Iterable[str]) -> None:
-        for name in found:
-            self.others += 1
-            if len(self.named) < NAMED:
-                self.named.append(printable(name))
 
     def grow(self) -> None:
         """List all that is below; links last, so that what they lead to keeps its own name."""

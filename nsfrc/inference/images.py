@@ -10,7 +10,7 @@ import stat
 import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +34,8 @@ GAP = {"letterbox": 1.0, "stretch": 3.0}
 # Formats that are decoded here. Others that Pillow knows, such as EPS, start other programs or are no pictures.
 FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP", "TGA", "DIB", "ICO", "JPEG2000", "PCX", "QOI", "AVIF")
 
+ANIMATED = ("GIF", "PNG", "WEBP", "AVIF")
+
 ORIENTATION = 0x0112  # the EXIF tag
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -55,13 +57,15 @@ class ImageError(NsfrcError):
 class Picture:
     """pixels: uint8 [H, W, 3]; width, height: of the upright original.
 
-    inner: where in the frame the original lies, (x1, y1, x2, y2) as fractions of the frame.
+    inner: where in the frame the original lies, (x1, y1, x2, y2) as fractions of the frame. animated: whether the file
+    has more frames than this one.
     """
 
     pixels: np.ndarray = field(repr=False)
     width: int
     height: int
     inner: tuple[float, float, float, float]
+    animated: bool = False
 
     def box(self, x1: float, y1: float, x2: float, y2: float) -> tuple[float, float, float, float]:
         """A box in fractions of the frame → the same box in fractions of the original."""
@@ -88,7 +92,7 @@ def read(path: str | Path, size: tuple[int, int], fit: Fit = "letterbox") -> Pic
     try:
         with Image.open(path, formats=_formats()) as image:
             _check_pixels(path, image)
-            return _picture(image, size, fit)
+            return replace(_picture(image, size, fit), animated=_animated(image))
     except ImageError:
         raise
     except UnidentifiedImageError:
@@ -113,6 +117,17 @@ def to_tensor(pixels: Sequence[np.ndarray]) -> torch.Tensor:
     import torch
 
     return torch.from_numpy(np.stack(pixels)).permute(0, 3, 1, 2).contiguous().float().div_(255)
+
+
+def _animated(image: Image.Image) -> bool:
+    """Whether an image that has been decoded is followed by others in time.
+
+    Pages of a TIFF and the second view of a camera's JPEG are not that, and often small copies of the first.
+    """
+    try:
+        return image.format in ANIMATED and bool(getattr(image, "is_animated", False))
+    except Exception:  # what follows the first frame may be damaged, and is not needed
+        return False
 
 
 def _formats() -> list[str]:

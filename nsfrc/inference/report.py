@@ -36,6 +36,27 @@ if TYPE_CHECKING:
     from nsfrc.inference.results import Row
 
 
+PAGES = (".html", ".htm")
+
+
+def refuse_place(path: Path, out: Path | None = None) -> None:
+    """Raise where a page would take the place of something else. out: the file of rows of the same run."""
+    if path.is_dir():
+        raise NsfrcError(f"cannot write the report to {path}: it is a folder; name a file in it")
+    if out is not None and _same(path, out):
+        raise NsfrcError(f"--report {path} is the file of --out too: name another for the report, such as report.html")
+    if path.suffix.lower() not in PAGES and not _is_device(path):  # such as an image, or the program
+        raise NsfrcError(f"--report {path}: the name must end in .html or .htm, such as {path.stem or 'report'}.html")
+
+
+def _same(one: Path, other: Path) -> bool:
+    return one.resolve() == other.resolve() or (one.exists() and other.exists() and one.samefile(other))
+
+
+def _is_device(path: Path) -> bool:
+    return path.exists() and not path.is_file()
+
+
 class Report:
     """Collects cards and writes the page when it is closed.
 
@@ -49,6 +70,7 @@ class Report:
         header: Mapping[str, str], steps: int | None = None, places: Places | None = None,
     ) -> None:
         self.path = Path(path)
+        refuse_place(self.path)
         self.program, self.threshold, self.header, self.steps = program, threshold, dict(header), steps
         self.objects = Objects(program, tuple(dimensions), places)
         self.counts = dict.fromkeys(STATES, 0)
@@ -58,17 +80,11 @@ class Report:
 
     def _part(self) -> IO[bytes]:
         """An unnamed file on the disk that the page will be on; it goes away by itself whatever happens."""
-        if self.path.is_dir():
-            raise NsfrcError(f"cannot write the report to {self.path}: it is a folder; name a file in it")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
-            return tempfile.TemporaryFile(dir=None if self._is_device else self.path.parent)
+            return tempfile.TemporaryFile(dir=None if _is_device(self.path) else self.path.parent)
         except OSError as error:
             raise self._refused(error) from None
-
-    @property
-    def _is_device(self) -> bool:
-        return self.path.exists() and not self.path.is_file()
 
     def _refused(self, error: OSError) -> NsfrcError:
         return NsfrcError(f"cannot write the report {self.path}: {error.strerror or error}")
@@ -87,16 +103,19 @@ class Report:
         if row.answer is not None:
             self.answers[row.answer] += 1
 
-    def close(self, measures: Measures | None = None) -> Path:
-        """Write the page, whole or not at all. measures: accuracy and so on, where labels are known."""
-        return self._finish(measures, stopped=False)
+    def close(self, measures: Measures | None = None, remarks: Sequence[str] = ()) -> Path:
+        """Write the page, whole or not at all.
 
-    def abandon(self, measures: Measures | None = None) -> Path | None:
+        measures: accuracy and so on, where labels are known. remarks: what to know before one trusts the answers.
+        """
+        return self._finish(measures, remarks, stopped=False)
+
+    def abandon(self, measures: Measures | None = None, remarks: Sequence[str] = ()) -> Path | None:
         """Write a page of what is there, which says that it is not all; nothing when there is none."""
         if self.closed or not sum(self.counts.values()):
             self._drop()
             return None
-        return self._finish(measures, stopped=True)
+        return self._finish(measures, remarks, stopped=True)
 
     def __enter__(self) -> Self:
         return self
@@ -111,12 +130,14 @@ class Report:
         else:
             self.abandon()
 
-    def _finish(self, measures: Measures | None, stopped: bool) -> Path:
-        summary = Summary(self.program, self.header, self.counts, self.threshold, measures, stopped, self.answers)
+    def _finish(self, measures: Measures | None, remarks: Sequence[str], stopped: bool) -> Path:
+        summary = Summary(
+            self.program, self.header, self.counts, self.threshold, measures, stopped, self.answers, tuple(remarks)
+        )
         style, script = _asset("report.css"), _asset("report.js")
         top = opening(summary, style, _policy(style, script))
         try:
-            if self._is_device:
+            if _is_device(self.path):
                 with self.path.open("wb") as out:
                     self._write(out, top, ending(script))
             else:

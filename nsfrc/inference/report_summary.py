@@ -26,7 +26,7 @@ PLOT, LEFT, FOOT = 150, 26, 24  # the reliability diagram: side of the frame, ro
 class Summary:
     """header: what to say about the run; counts: cards by state; stopped: whether images are missing at the end.
 
-    answers: cards by answer.
+    answers: cards by answer. remarks: warnings about the images.
     """
 
     program: Program
@@ -36,6 +36,7 @@ class Summary:
     measures: Measures | None
     stopped: bool
     answers: Mapping[str, int] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     @property
     def answered(self) -> dict[str, int]:
@@ -65,7 +66,7 @@ def opening(summary: Summary, style: str, policy: str) -> str:
 <body>
 <h1>{name}</h1>
 <p class="lead">Is {_targets(summary.program)} true? Each image with its objects, the answer and the reason.</p>
-{_stopped(summary)}<div class="summary">{panels}</div>
+{_stopped(summary)}{_remarks(summary)}<div class="summary">{panels}</div>
 {_controls(summary)}
 <main class="cards" id="cards">
 """
@@ -94,6 +95,10 @@ def _stopped(summary: Summary) -> str:
         return ""
     seen = sum(summary.counts.values())
     return f'<p class="stopped">Stopped before the end: this page shows the first {_images(seen)}.</p>\n'
+
+
+def _remarks(summary: Summary) -> str:
+    return "".join(f'<p class="remark">Warning: {escape(text)}.</p>\n' for text in summary.remarks)
 
 
 def _images(count: int) -> str:

@@ -34,8 +34,10 @@ class Row:
     file: its name below the folder; path: where it is. label: the right answer, where it is known. scores: a value a
     target, rounded to 4 digits, empty when the file failed. right: whether the answer is the label.
     objects [E, D]; V0 and V_T [G] and picture only where they were asked for.
-    other_shape: whether the image's proportions are not those that perception was made for. dimensions: the names of
-    the D entries of an object. reason: why the highest target has its value, where it was asked for.
+    doubts: what is unlike the images that perception was made for, see `Perception.doubts`. further: how many more sure
+    objects there were than the program speaks of. animated: whether it has frames after the one that was read.
+    dimensions: the names of the D entries of an object. reason: why the highest target has its value, where it was
+    asked for.
     """
 
     file: str
@@ -49,7 +51,9 @@ class Row:
     V0: np.ndarray | None = field(default=None, repr=False)
     V_T: np.ndarray | None = field(default=None, repr=False)
     picture: Picture | None = field(default=None, repr=False)
-    other_shape: bool = False
+    doubts: tuple[str, ...] = ()
+    further: int = 0
+    animated: bool = False
     dimensions: tuple[str, ...] = ()
     reason: str | None = None
 
@@ -120,7 +124,8 @@ class Writer:
         self._header = csv_header(targets) if csv_rows else None
         self._line: Callable[[Row, Sequence[str]], str] = as_csv if csv_rows else as_json
         self._parse: Callable[[str, Sequence[str]], Row] = from_csv if csv_rows else from_json
-        self.resumed = resume and self.part.exists()
+        there = self.part.exists()
+        self.resumed, self.replaced = resume and there, there and not resume
         try:
             self._file = self._go_on() if self.resumed else self._start()
         except OSError as error:

@@ -6,13 +6,12 @@ import warnings
 import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
 
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.calibration import Choice, fingerprint, threshold_for
 from nsfrc.inference.candidates import Found, find_candidate
-from nsfrc.inference.folders import NONE, Listing, folder, match_labels, printable
+from nsfrc.inference.folders import NONE, Listing, first_of, folder, match_labels, printable
 from nsfrc.inference.measures import short
 from nsfrc.inference.stream import empty_scores
 from nsfrc.pipelines import PERCEPTION, Pipeline, pipeline
@@ -62,14 +61,6 @@ class Session:
     def targets(self) -> list[str]:
         return self.pipe.program.targets
 
-    def about_shapes(self, count: int) -> str | None:
-        """What to say of so many images of other proportions than perception was made for."""
-        if not count or self.pipe.perception.proportions is None:
-            return None
-        width, height = Fraction(self.pipe.perception.proportions).limit_denominator(100).as_integer_ratio()
-        many = f"{count} images are" if count > 1 else "1 image is"
-        return f"{many} not {width}:{height} as {self.perception} expects: answers may be wrong"
-
 
 def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
     """Load plug-ins and program, build the pipeline, choose the threshold. Raises NsfrcError.
@@ -83,7 +74,7 @@ def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
         warnings.filterwarnings("ignore", ".*steps? (is|are) too few")  # among the remarks
         pipe = pipeline(
             program, wanted.perception, weights=wanted.weights, concepts=wanted.concepts, device=wanted.device,
-            steps=wanted.steps,
+            steps=wanted.steps, beside=found.path,
         )
     identity = pipe.perception.identity
     threshold = threshold_for(program, identity, wanted.threshold, wanted.steps, wanted.concepts is not None)
@@ -102,7 +93,8 @@ def open_session(wanted: Wanted, listing: Listing | None = None) -> Session:
         "images": str(wanted.images.resolve()),
     }
     remarks = [*(w.message for w in program.warnings if not silenced(w, wanted.steps)), program.too_few(wanted.steps),
-               _about_labels(listing, labels, program.targets), listing.without_class(), listing.left_out()]
+               _about_labels(listing, labels, program.targets), _about_loose(listing, labels), listing.without_class(),
+               *listing.left_out()]
     told = tuple(remark for remark in remarks if remark is not None)
     return Session(pipe, _name(wanted, program), threshold.value, labels, settings, made_with, told, empty, least)
 
@@ -165,7 +157,7 @@ def _shown_labels(labels: dict[str, str], source: str, targets: Sequence[str]) -
 def _about_labels(listing: Listing, labels: dict[str, str], targets: Sequence[str]) -> str | None:
     """What to say of classes that mean no answer."""
     others = [name for name in listing.classes if name not in labels]
-    if not others:
+    if not others or (listing.loose and not labels):  # the latter are just folders
         return None
     shown = ", ".join(others[:5]) + (f" and {len(others) - 5} more" if len(others) > 5 else "")
     last = len(targets) - 1
@@ -175,6 +167,15 @@ def _about_labels(listing: Listing, labels: dict[str, str], targets: Sequence[st
     numbered = f"all numbered, from class0 to class{last} or from class1 to class{last + 1}"
     meant = "true and false" if len(targets) == 1 else f"named {', '.join(short(targets))}, or {numbered}"
     return f"the images in {shown} have no label: class folders are {meant}"
+
+
+def _about_loose(listing: Listing, labels: dict[str, str]) -> str | None:
+    """What to say of images beside class folders."""
+    if not labels or not (loose := listing.loose):
+        return None
+    has = "1 image beside the class folders has" if len(loose) == 1 else \
+        f"{len(loose)} images beside the class folders have"
+    return f"{has} no label: {first_of(loose)}"
 
 
 def _mark(path: Path) -> str:

@@ -18,10 +18,9 @@ from nsfrc.explain import as_text, explain
 from nsfrc.inference.folders import FALSE, NONE, TRUE, Item
 from nsfrc.inference.images import ImageError, Picture, read, to_tensor
 from nsfrc.inference.results import DIGITS, Row
-from nsfrc.perception.base import Fit
+from nsfrc.perception.base import Fit, Perception
 from nsfrc.pipelines import Pipeline, Prediction
 
-NEAR = 0.05  # the logarithm of how far proportions may be from those wanted; 4:3 and 3:2 are more than twice as far
 Frame = tuple[tuple[int, int], Fit]  # the size that perception wants, and how images are brought to it
 
 
@@ -135,7 +134,8 @@ def _answered(pipe: Pipeline, entry: Loaded, found: Prediction, i: int, asked: A
         objects=found.objects[i].numpy(), V0=found.V0[i].numpy() if asked.everything else None,
         V_T=found.V_T[i].numpy() if found.V_T is not None and asked.everything else None,
         picture=entry.picture if asked.everything else None,
-        other_shape=_other_shape(entry.picture, pipe.perception.proportions),
+        doubts=_doubts(pipe.perception, entry.picture), further=0 if found.further is None else int(found.further[i]),
+        animated=entry.picture is not None and entry.picture.animated,
         dimensions=tuple(pipe.perception.dimensions),
         reason=_reason(pipe, found, i, values) if asked.reasons else None,
     )
@@ -161,10 +161,11 @@ def empty_scores(pipe: Pipeline) -> tuple[float, ...] | None:
     return tuple(round(value, DIGITS) for value in values) if all(map(math.isfinite, values)) else None
 
 
-def _other_shape(picture: Picture | None, proportions: float | None) -> bool:
-    if picture is None or proportions is None:
-        return False
-    return abs(math.log(picture.width / picture.height / proportions)) > NEAR
+def _doubts(perception: Perception, picture: Picture | None) -> tuple[str, ...]:
+    if picture is None:
+        return ()
+    with _blame(f"doubts of perception {perception.identity}", 1):
+        return tuple(perception.doubts(picture.pixels, (picture.width, picture.height)))
 
 
 @torch.no_grad()
@@ -174,6 +175,7 @@ def _predict(pipe: Pipeline, pictures: Sequence[Picture], everything: bool, padd
     pixels += [np.zeros_like(pixels[0])] * (padded - len(pixels))
     with _blame(f"perception {pipe.perception.identity}", len(pixels)):
         objects = pipe.perception(to_tensor(pixels).to(pipe.device))
+        further = pipe.perception.further if isinstance(pipe.perception.further, torch.Tensor) else None
         finite = objects.isfinite().flatten(1).all(1)
     with _blame(f"the facts converter of {pipe.program.name}", len(pixels)):
         # Where perception gave no number there is nothing, so that the other images go on.
@@ -181,7 +183,8 @@ def _predict(pipe: Pipeline, pictures: Sequence[Picture], everything: bool, padd
     with _blame(f"the reasoner of {pipe.program.name}", len(pixels)):
         scores = pipe.reasoner(V0)
         V_T = pipe.all_atoms(V0).cpu() if everything else None
-    return Prediction(objects.float().cpu(), V0.cpu(), scores.double().cpu(), V_T)
+    return Prediction(objects.float().cpu(), V0.cpu(), scores.double().cpu(), V_T,
+                      None if further is None else further.cpu())
 
 
 @contextmanager

@@ -115,12 +115,22 @@ def find_program(name: str) -> Path:
     shipped = _shipped(name)
     if shipped is not None:
         return shipped
+    if name and _is_dir(Path(name)):
+        raise NsfrcError(f"{name} is a folder: name a program in it")
     names = shipped_programs()
-    stem = name.removesuffix(".pl")
-    hint = did_you_mean(stem, names)
+    hint = did_you_mean(name, _near(name)) or did_you_mean(name.removesuffix(".pl"), names)
     lines = [f"there is no file {name!r} and no shipped program of that name"]
     lines += [f"  hint: {hint}"] if hint else []
     raise NsfrcError("\n".join([*lines, f"  shipped programs: {', '.join(names)}"]))
+
+
+def _near(name: str) -> list[str]:
+    """The programs in the folder that a name speaks of, as one would have to write them."""
+    folder = Path(name).parent
+    try:
+        return sorted(str(path) for kind in ("*.pl", "*.nsfrc") for path in folder.glob(kind))
+    except (OSError, ValueError):
+        return []
 
 
 def shipped_programs() -> list[str]:
@@ -151,6 +161,13 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):  # a name that no file can have, such as one with a NUL
+        return False
+
+
+def _is_dir(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):
         return False
 
 

@@ -59,14 +59,17 @@ class Adapted(Perception):
             return getattr(self.module, name)
 
 
-def create(name: str | type, objects: int, weights: Path | None = None, device: str = "cpu") -> Perception:
+def create(
+    name: str | type, objects: int, weights: Path | None = None, device: str = "cpu", beside: Path | None = None
+) -> Perception:
     """A perception model, ready for inference.
 
-    name: one of `names()`, or "module:Class" (modules in the current folder included) for any torch module whose
-    constructor takes `objects` and that has `dimensions` and `size`; or such a class. weights: a safetensors file.
+    name: one of `names()`, or "module:Class" (modules in the current folder and in `beside` included) for any torch
+    module whose constructor takes `objects` and that has `dimensions` and `size`; or such a class. weights: a
+    safetensors file. beside: the folder of the program.
     """
     place = usable_device(device)
-    found, name = (_find(name), name) if isinstance(name, str) else (name, name.__qualname__)
+    found, name = (_find(name, beside), name) if isinstance(name, str) else (name, name.__qualname__)
     model = _build(name, found, objects, weights)
     _check(name, model, objects)
     if model.objects != objects:
@@ -139,31 +142,34 @@ def usable_device(device: str) -> str:
     return device
 
 
-def _find(name: str) -> Any:
+def _find(name: str, beside: Path | None = None) -> Any:
     if name in BUILT_IN:
         return _import(name, BUILT_IN[name])
     for found in entry_points(group=GROUP):
         if found.name == name:
             return _import(name, found.value)
     if ":" in name:
-        return _import(name, name)
+        return _import(name, name, beside)
     hint = did_you_mean(name, names()) or f"there are {', '.join(names())}"
     raise NsfrcError(f"there is no perception called {name!r}: {hint}; one of your own is module:Class")
 
 
-def _import(name: str, address: str) -> Any:
-    """What "module:Class" stands for, looked for in the current folder too."""
+def _import(name: str, address: str, beside: Path | None = None) -> Any:
+    """What "module:Class" stands for, looked for in the current folder and the program's too."""
     module, _, attribute = address.partition(":")
     if not module or not attribute:
         raise NsfrcError(f"perception {name!r}: write it as module:Class, such as mymodel:MyPerception")
-    if (here := os.getcwd()) not in sys.path:
-        sys.path.append(here)  # last, so that no file there takes the place of a library
+    folders = list(dict.fromkeys([os.getcwd(), *([] if beside is None else [str(beside)])]))
+    sys.path += [folder for folder in folders if folder not in sys.path]  # last, so that no file hides a library
     try:
         found = importlib.import_module(module)
     except NsfrcError:
         raise
     except (Exception, SystemExit) as error:  # whatever a user's module raises while it is imported
-        raise NsfrcError(f"perception {name!r}: cannot import {module}: {type(error).__name__}: {error}") from error
+        reason = f"{type(error).__name__}: {error}"
+        if isinstance(error, ModuleNotFoundError) and error.name == module:
+            reason += f"; it was looked for in {' and '.join(folders)}, and among what is installed"
+        raise NsfrcError(f"perception {name!r}: cannot import {module}: {reason}") from error
     if not hasattr(found, attribute):
         classes = [k for k, v in vars(found).items() if isinstance(v, type) and issubclass(v, torch.nn.Module)]
         hint = did_you_mean(attribute, classes) or (f"there are {', '.join(classes)}" if classes else "it has none")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from fractions import Fraction
 from pathlib import Path
 from typing import Literal, Self
 
@@ -11,6 +13,7 @@ import torch
 from nsfrc.errors import NsfrcError
 
 Fit = Literal["letterbox", "stretch"]
+NEAR = 0.05  # the logarithm of how far proportions may be from those wanted; 4:3 and 3:2 are more than twice as far
 
 
 class Perception(torch.nn.Module):
@@ -30,6 +33,8 @@ class Perception(torch.nn.Module):
     piece: int | None = None
     fit: Fit = "letterbox"
     proportions: float | None = None  # width / height of the images it was made for, where others mislead it
+    # After a call: how many more objects, as sure as not, each of its images has than E, [B]; None if it does not say.
+    further: torch.Tensor | None = None
 
     @classmethod
     def build(cls, objects: int, weights: Path | None) -> Self:
@@ -45,6 +50,16 @@ class Perception(torch.nn.Module):
     def usual_weights(cls) -> Path | None:
         """The file of weights that `build` takes where it is given none; it may be missing. None if it takes none."""
         return getattr(cls, "shipped", None)
+
+    def doubts(self, pixels: np.ndarray, shape: tuple[int, int]) -> tuple[str, ...]:
+        """What is unlike the images it was made for, a few words each, such as "not 3:2"; answers may then be wrong.
+
+        pixels: uint8 [H, W, 3], as the model is given them. shape: (width, height) of the original.
+        """
+        if self.proportions is None or abs(math.log(shape[0] / shape[1] / self.proportions)) <= NEAR:
+            return ()
+        width, height = Fraction(self.proportions).limit_denominator(100).as_integer_ratio()
+        return (f"not {width}:{height}",)
 
     def places(self, vectors: np.ndarray) -> np.ndarray | None:
         """Where the objects of vectors [E, D] are, for reports: [E, 2] x, y as fractions of what the model was given.

@@ -6,14 +6,15 @@ import math
 from pathlib import Path
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 from nsfrc.errors import NsfrcError
+from nsfrc.perception import figures, yolo_network
 from nsfrc.perception import weights as files
-from nsfrc.perception import yolo_network
 from nsfrc.perception.attributes import KANDINSKY, Attributes
 from nsfrc.perception.base import Perception
-from nsfrc.perception.boxes import best_of_each
+from nsfrc.perception.boxes import best_of_each, overlap
 
 SHIPPED = Path(__file__).parent / "shipped"
 # Detections of an image before those of the same object are merged. A large object has up to 15, so that too few would
@@ -24,6 +25,8 @@ STEP = 32  # candidates come in whole vectors, so that last digits do not depend
 # but of its validation scenes fewer come out right with more: 77.8 % at 0.5, 76.3 % at 0.65, 74.3 % at 0.75.
 SAME_OBJECT = 0.5
 FLOOR = 0.1  # a detection with a lower score is none
+AGAIN = 0.25  # an object without a row that overlaps a better one by more may be that one, seen twice
+SURE = 0.5  # the objectness from which on an object for which there is no row is told of
 
 
 class Yolo(Perception):
@@ -78,6 +81,7 @@ class Yolo(Perception):
         if not images.is_floating_point():
             raise NsfrcError(f"images are {images.dtype}; {self.name} needs floating point from 0 to 1")
         if not len(images):
+            self.further = None
             return images.new_zeros(0, self.objects, len(self.dimensions))
         found = yolo_network.cells(self.network, images)
         logits, which = self._candidates(found)
@@ -87,10 +91,24 @@ class Yolo(Perception):
         strength = self.strength(logits)
         keep = best_of_each(boxes, SAME_OBJECT) & (strength.sigmoid() >= self.floor)
         vectors = self._vectors(boxes, logits, strength)
+        self._count_further(keep, vectors)
         order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, : self.objects, None]
         chosen = vectors.gather(1, order.expand(-1, -1, vectors.shape[-1]))
         chosen = torch.where(keep.unsqueeze(-1).gather(1, order), chosen, 0)
         return torch.nn.functional.pad(chosen, (0, 0, 0, self.objects - chosen.shape[1]))
+
+    @torch.no_grad()
+    def _count_further(self, keep: torch.Tensor, vectors: torch.Tensor) -> None:
+        if not torch.compiler.is_compiling():  # a graph has no place for what is kept beside its result
+            left_out = keep & (keep.cumsum(1) > self.objects) & (vectors[..., -1] >= SURE)
+            if bool(left_out.any()):
+                boxes = vectors[..., :4]
+                left_out &= ~((overlap(boxes, boxes) > AGAIN).triu(1) & keep.unsqueeze(2)).any(1)
+            self.further = left_out.sum(1)
+
+    def doubts(self, pixels: np.ndarray, shape: tuple[int, int]) -> tuple[str, ...]:
+        unlike = figures.doubts(pixels) if self.attributes == KANDINSKY else ()
+        return (*super().doubts(pixels, shape), *unlike)
 
     def _candidates(self, found: yolo_network.Cells) -> tuple[torch.Tensor, torch.Tensor]:
         """Class logits [B, K, classes] and cells [B, K] of the best cells, the best first."""

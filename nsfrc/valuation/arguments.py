@@ -8,23 +8,41 @@ import torch
 
 from nsfrc.errors import NsfrcError, did_you_mean
 
+MEASURES = frozenset(("x1", "y1", "x2", "y2", "x", "y", "z", "objectness"))  # entries that are no attributes
+
+
+class UnknownValue(NsfrcError):
+    """A constant of the program, such as `green`, that perception has no entry for."""
+
 
 class Scene:
-    """The object vectors [B, E, D] of a batch with the names of their entries; shared by all arguments."""
+    """The object vectors [B, E, D] of a batch with the names of their entries; shared by all arguments.
 
-    def __init__(self, vectors: torch.Tensor, columns: dict[str, int]) -> None:
-        self.vectors, self.columns = vectors, columns
+    source: the perception they are from, where it is known.
+    """
+
+    def __init__(self, vectors: torch.Tensor, columns: dict[str, int], source: str | None = None) -> None:
+        self.vectors, self.columns, self.source = vectors, columns, source
         self._centre: torch.Tensor | None = None
 
-    def column(self, name: str, why: str = "") -> int:
+    def column(self, name: str) -> int:
         """Where a named entry stands in a vector."""
         if name in self.columns:
             return self.columns[name]
         hint = did_you_mean(name, self.columns)
+        whose = "" if self.source is None else f" of perception {self.source}"
         raise NsfrcError(
-            f"object vectors have no dimension {name!r}{why}; there are {', '.join(self.columns)}"
+            f"object vectors{whose} have no dimension {name!r}; there are {', '.join(self.columns)}"
             + (f": {hint}" if hint else "")
         )
+
+    def unknown(self, name: str) -> UnknownValue:
+        """What to raise for a constant of the program that is no entry of a vector."""
+        who = "perception" if self.source is None else f"perception {self.source}"
+        known = [column for column in self.columns if column not in MEASURES]
+        hint = did_you_mean(name, known) or "leave it out of the type's constants, or bring a perception that has an " \
+            "entry of that name (docs/perception.md, \"Bringing your own\")"
+        return UnknownValue(f"{who} does not know {name!r}; it knows {', '.join(known) or 'no attributes'}: {hint}")
 
     @property
     def centre(self) -> torch.Tensor:
@@ -93,9 +111,7 @@ class Attributes:
 
     def _columns(self, scene: Scene) -> torch.Tensor:
         if self.columns is None:
-            lost = next(name for name in self.names if name not in scene.columns)
-            scene.column(lost, ", which a constant of the program needs")
-        assert self.columns is not None
+            raise scene.unknown(next(name for name in self.names if name not in scene.columns))
         return self.columns
 
 

@@ -14,7 +14,7 @@ from nsfrc import ir
 from nsfrc.errors import NsfrcError, did_you_mean
 from nsfrc.trial import undisturbed
 from nsfrc.valuation import concepts, predicates  # the latter registers what comes with nsfrc
-from nsfrc.valuation.arguments import Argument, Attributes, Input, Objects, Scene
+from nsfrc.valuation.arguments import Argument, Attributes, Input, Objects, Scene, UnknownValue
 from nsfrc.valuation.registry import Registered, find, names
 
 if TYPE_CHECKING:
@@ -30,16 +30,23 @@ class FactsConverter(torch.nn.Module):
     """Object vectors [B, E, D] → V0 [B, G], ready for the reasoner.
 
     dimensions: names of the D entries of a vector. parameters: a file of learnt concepts that goes before the
-    shipped ones. objects: how many rows E the program needs at least; object constant i of its type is row i.
+    shipped ones. source: the perception that vectors are from, for messages.
+    objects: how many rows E the program needs at least; object constant i of its type is row i.
     An object whose objectness is exactly 0 is missing: all atoms that name it are 0.
     """
 
     constant: torch.Tensor
 
-    def __init__(self, program: Program, dimensions: Sequence[str], parameters: Path | str | None = None) -> None:
+    def __init__(
+        self, program: Program, dimensions: Sequence[str], parameters: Path | str | None = None,
+        source: str | None = None,
+    ) -> None:
         super().__init__()
+        self.source = source
+        if not hasattr(program, "ground"):
+            raise NsfrcError(f"a facts converter takes a compiled program, as nsfrc.compile gives, not {program!r}")
         herbrand = program.ground.herbrand
-        if isinstance(dimensions, str) or len(set(dimensions)) < len(dimensions):
+        if not isinstance(dimensions, list | tuple) or len(set(dimensions)) < len(dimensions):
             raise NsfrcError(f"dimensions are the names of an object vector's entries, each once, not {dimensions!r}")
         self.columns = {name: i for i, name in enumerate(dimensions)}
         if OBJECTNESS not in self.columns:
@@ -105,7 +112,7 @@ class FactsConverter(torch.nn.Module):
         # A look at the values is free on the CPU alone; elsewhere the masks are applied whether needed or not.
         look = objects.device.type == "cpu" and not torch.compiler.is_compiling()
         nobody_missing = look and not bool(missing.any())
-        scene = Scene(objects, self.columns)
+        scene = Scene(objects, self.columns, self.source)
         constant = self.constant.to(objects.dtype).expand(len(objects), -1)
         parts = []
         for first, last, key in self.pieces:
@@ -119,6 +126,8 @@ class FactsConverter(torch.nn.Module):
         return V0
 
     def _refuse_shape(self, objects: torch.Tensor) -> None:
+        if not isinstance(objects, torch.Tensor):
+            raise NsfrcError(f"object vectors are a tensor [B, E, D], not a {type(objects).__name__}")
         if objects.ndim != 3 or objects.shape[2] != len(self.columns) or objects.shape[1] < self.objects:
             raise NsfrcError(
                 f"object vectors have shape {list(objects.shape)}; this program and perception need "
@@ -162,6 +171,7 @@ class Valuation(torch.nn.Module):
         registered.refuse_arity(len(predicate.types))
         self.registered, self.arity = registered, len(predicate.types)
         self.function: Callable[..., Any] = registered.build()
+        self.predicate = f"the neural predicate {predicate.name}({', '.join(predicate.types)})"
         self.spoken = f"the function of the neural predicate {predicate} ({registered.place})"
         types = [herbrand.type_by_name[name] for name in predicate.types]
         self.roles = [t.role for t in types]
@@ -226,6 +236,8 @@ class Valuation(torch.nn.Module):
     def _call(self, arguments: list[Argument]) -> torch.Tensor:
         try:
             return self.function(*arguments)
+        except UnknownValue as error:  # the program's constant, whatever function asked for it
+            raise NsfrcError(f"{self.predicate}: {error}") from None
         except NsfrcError as error:
             raise NsfrcError(f"{self.spoken}: {error}") from error
         except (MemoryError, torch.OutOfMemoryError):

@@ -12,6 +12,7 @@ import pytest
 
 import nsfrc
 from nsfrc.cli import COMMANDS, cli
+from nsfrc.parse import shipped_programs
 from nsfrc.perception import names as perceptions
 from tests.cli.support import Run
 
@@ -48,7 +49,7 @@ def test_programs(run: Run) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("")
     here = ["rules.nsfrc", "rules.pl", "sub/deep.pl"]
-    assert offered("compile", "") == [*here, *(n for n in run.good("programs").split() if "/" not in n)]
+    assert offered("compile", "") == [*here, *shipped_programs()]
     assert offered("explain", "ru") == here[:2]
     assert offered("check", "rules.pl", "sub/") == ["sub/deep.pl", "sub/more/x.pl"]
     assert offered("compile", f"{run.folder}/sub/d") == [f"{run.folder}/sub/deep.pl"]

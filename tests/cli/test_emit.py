@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 def test_emit_to_screen_and_file(stage: str, run: Run) -> None:
     text = run.good("compile", "twopairs", "--emit", stage)
     assert text.strip() and os.listdir(run.folder) == []
-    assert run.good("compile", "twopairs", "--emit", stage, "--out", "stage.txt") == ""
+    assert run.good("compile", "twopairs", "--emit", stage, "--out", "stage.txt") == "written to stage.txt\n"
     assert (run.folder / "stage.txt").read_text() == text
 
 

@@ -11,9 +11,12 @@ from tests.examples import SHIPPED
 
 
 def test_programs(run: Run) -> None:
-    lines = run.good("programs").splitlines()
-    assert {line.split()[0] for line in lines} == set(SHIPPED)
-    assert all(Path(line.split(maxsplit=1)[1]).is_file() for line in lines)
+    entries = run.good("programs").strip().split("\n\n")
+    assert {entry.split()[0] for entry in entries} == set(SHIPPED)
+    for entry in entries:
+        line, _, about = entry.partition("\n")
+        assert Path(line.split(maxsplit=1)[1]).is_file()
+        assert ": " in about and about.endswith(".") and "%" not in about
 
 
 def language(folder: Path) -> Path:
@@ -31,6 +34,7 @@ def language(folder: Path) -> Path:
 def test_import(run: Run) -> None:
     language(run.folder / "pairs")
     assert "written to pairs.pl" in run.good("import", "pairs")
+    assert ":- type(object, slots(2))." in (run.folder / "pairs.pl").read_text()
     run.good("compile", "pairs.pl")
     program = load(run.folder / "pairs.nsfrc")
     assert (program.ground.C, program.targets) == (2, ["kp(img)"])

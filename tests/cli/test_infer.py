@@ -60,13 +60,16 @@ def test_the_threshold_decides(here: Run) -> None:
 
 def test_files_that_are_no_images_by_their_names_are_remarked(here: Run) -> None:
     save(here.folder / "d" / "a.png", YES)
-    for name in ("photo.heic", "scan", "notes.txt"):
+    for name in ("film.mov", "photo.heic", "scan", "notes.txt"):
         (here.folder / "d" / name).touch()
     result = here(*arguments())
     assert result.code == 0
-    assert "warning: 2 files are no images by their names and were left out: photo.heic, scan\n" in result.err
+    assert "warning: 2 files are no images by their names and were left out: film.mov, scan\n" in result.err
+    unread = "1 file is in a format that is not read and was left out: photo.heic; convert it to PNG or JPEG\n"
+    assert f"warning: {unread}" in result.err
     (here.folder / "d" / "a.png").unlink()
-    assert "and others); 2 files are no images by their names" in here.refused(*arguments())
+    message = here.refused(*arguments())
+    assert "and others); 2 files are no images by their names" in message and f"; {unread}" in message
 
 
 def test_names_that_are_no_unicode(here: Run) -> None:
@@ -255,9 +258,26 @@ def test_a_stop_keeps_the_report_so_far(here: Run) -> None:
     labelled(here.folder / "d", 2)
     save(here.folder / "d" / "true" / "9.png", pixels(thing(), stop=True))
     result = here(*arguments("--report", "r.html", "--out", "r.csv", "--batch-size", "1"))
-    assert result.code == 130 and "with --resume, but without --report, goes on" in result.err
+    assert result.code == 130 and "with --resume, but without --report, goes on; the report r.html shows these " \
+                                  "images alone\n" in result.err
     page = (here.folder / "r.html").read_text()
-    assert "true/1.png" in page and "true/9.png" not in page
+    assert "true/1.png" in page and "true/9.png" not in page and "this page shows the first 4 images" in page
+    result = here(*arguments("--report", "r.html", "--batch-size", "1"))
+    assert "stopped after 4 images; no rows are kept without --out; the report r.html" in result.err
+    (here.folder / "r.html").unlink()
+    result = here(*arguments("--report", "r.html", "--batch-size", "16"))
+    assert "stopped after 0 images; nothing is kept without --out\n" in result.err
+    assert not (here.folder / "r.html").exists()
+
+
+def test_a_part_that_is_replaced_is_told(here: Run) -> None:
+    save(here.folder / "d" / "a.png", pixels(thing(), stop=True))
+    assert here(*arguments("--out", "r.csv")).code == 130
+    told = "r.csv.part, the rows of an interrupted run, is replaced: --resume would have gone on with it\n"
+    assert told in here(*arguments("--out", "r.csv")).err
+    (here.folder / "go").touch()
+    assert "replaced" not in here(*arguments("--out", "r.csv", "--resume")).err
+    assert "replaced" not in here(*arguments("--out", "r.csv")).err
 
 
 def test_programs_are_found_in_the_folder_of_images(here: Run) -> None:
@@ -311,7 +331,8 @@ def test_nothing_to_look_at(here: Run) -> None:
                                     ("--steps", "-1"), ("--steps", "9" * 20), ("--device", "abacus"),
                                     ("--out", "r.xlsx"), ("--out", "d"), ("--weights", "gone"),
                                     ("--concepts", "gone"), ("--plugin", "gone.py"), ("--perception", "gone"),
-                                    ("--perception", "readable:Gone"), ("--report", "d")])
+                                    ("--perception", "readable:Gone"), ("--report", "d"),
+                                    ("--report", "d/a.png"), ("--report", "rules.pl")])
 def test_options_that_cannot_be(option: tuple[str, str], here: Run) -> None:
     save(here.folder / "d" / "a.png", YES)
     message = here.refused(*arguments(), *option)

@@ -7,7 +7,7 @@ import json
 from PIL import Image
 
 from tests.cli.support import Run, arguments, csv_rows, json_lines
-from tests.inference.support import ONE, SEVERAL, YES, pixels, save, thing
+from tests.inference.support import ONE, SEVERAL, YES, labelled, pixels, save, thing
 
 
 def test_several_targets(here: Run) -> None:
@@ -93,15 +93,37 @@ def test_images_of_other_proportions_are_told_once(here: Run) -> None:
     for i, (width, height) in enumerate([(30, 20), (31, 20), (20, 30), (40, 30)]):
         Image.new("RGB", (width, height)).save(here.folder / "d" / f"{i}.png")
     wide = "infer", "--images", "d", "--perception", "readable:Wide"
-    told = "warning: 2 images are not 3:2 as readable:Wide expects: answers may be wrong\n"
+    told = "2 images are not as readable:Wide expects (not 3:2): answers may be wrong"
     for more in ((), ("--quiet",), ("--json",)):
         result = here(*wide, *more, "--batch-size", "1")
-        assert result.code == 0 and result.err.count(told) == 1 and "expects" not in result.out
+        assert result.code == 0 and result.err.count(f"warning: {told}\n") == 1
+        assert ("expects" in result.out) == bool("--json" in more)
+    assert json_lines(result.out)[1]["warnings"] == [told]
+    here.good(*wide, "--report", "r.html")
+    assert f'<p class="remark">Warning: {told}.</p>' in (here.folder / "r.html").read_text()
     (here.folder / "d" / "2.png").unlink()
-    assert "1 image is not 3:2" in here(*wide).err
+    assert "1 image is not as readable:Wide expects" in here(*wide).err
     (here.folder / "d" / "3.png").unlink()
     assert "expects" not in here(*wide).err
     assert "expects" not in here(*arguments()).err
+
+
+def test_a_stray_image_beside_class_folders(here: Run) -> None:
+    labelled(here.folder / "d", 2)
+    save(here.folder / "d" / "stray.png", YES)
+    result = here(*arguments("--out", "r.csv"))
+    assert result.code == 0 and "accuracy 100.00% (4 of 4)" in result.out and "5 images" in result.out
+    assert "warning: 1 image beside the class folders has no label: stray.png\n" in result.err
+    assert [r["label"] for r in csv_rows(here.folder / "r.csv") if r["file"] == "stray.png"] == [""]
+    save(here.folder / "d" / "other.png", YES)
+    assert "2 images beside the class folders have no label: other.png, stray.png\n" in here(*arguments()).err
+
+
+def test_folders_beside_images_need_not_be_classes(here: Run) -> None:
+    for name in ("a.png", "old/a.png", "new/a.png"):
+        save(here.folder / "d" / name, YES)
+    result = here(*arguments())
+    assert result.code == 0 and not result.err and "accuracy" not in result.out
 
 
 def test_equal_values_are_told(here: Run) -> None:

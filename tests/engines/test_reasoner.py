@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 import pytest
 import torch
+from torch.autograd import forward_ad
 
 import nsfrc
 from nsfrc.errors import NsfrcError
@@ -41,7 +42,20 @@ def test_no_examples_and_no_steps(program, engine):
     V0 = valuations(program, 3).float()
     assert program.reasoner(engine)(V0[:0]).shape == (0, 73)
     assert program.reasoner(engine, outputs="targets")(V0[:0]).shape == (0, 1)
-    assert torch.equal(program.reasoner(engine, steps=0)(V0), V0)
+    unchanged = program.reasoner(engine, steps=0)(V0)
+    assert torch.equal(unchanged, V0) and unchanged is not V0
+    neural = program.reasoner(engine, steps=0, inputs="neural")(torch.zeros_like(V0))
+    assert neural[0, 1] == 1 and neural[0].sum() == torch.from_numpy(program.initial_valuation()).sum()
+    V0[1, 5] = float("nan")
+    with pytest.raises(NsfrcError, match=r"V0\[1, 5\]"):
+        program.reasoner(engine, steps=0)(V0)
+
+
+@pytest.mark.parametrize("engine", ["cpu", "reference"])
+def test_an_empty_batch_does_not_stop_a_training(program, engine):
+    reasoner = program.reasoner(engine, clause_weights="trainable")
+    reasoner(valuations(program, 0).float()).sum().backward()
+    assert not reasoner.clause_weights.grad.any()
 
 
 def test_other_layouts_and_types(program):
@@ -62,10 +76,13 @@ def test_other_layouts_and_types(program):
         ({"outputs": "target"}, "'all' or 'targets'"),
         ({"steps": -1}, "steps must be 0 or more"),
         ({"steps": 2.5}, "a whole number, not 2.5"),
-        ({"gamma": "soft"}, "gamma must be a number above 0, not 'soft'"),
-        ({"gamma": 0.0}, "gamma must be a number above 0"),
+        ({"gamma": "soft"}, "gamma must be a number from 1e-12 to 1e12, not 'soft'"),
+        ({"gamma": 0.0}, "gamma must be a number from"),
+        ({"gamma": 1e300}, "gamma must be a number from"),
         ({"clause_weights": torch.zeros(2, 3)}, r"needs \[M, 4\]"),
         ({"clause_weights": "soft"}, "'hard', 'trainable' or a tensor"),
+        ({"clause_weights": [[1.0]]}, "'hard', 'trainable' or a tensor"),
+        ({"engine": None}, "no engine called None"),
     ],
 )
 def test_bad_options(program, options, message, recwarn):
@@ -141,6 +158,38 @@ def test_a_valuation_that_changed_before_its_gradient_is_noticed(program):
 def test_tracing_is_refused(program):
     with pytest.raises(NsfrcError, match=r"torch\.jit\.trace cannot follow a reasoner"):
         torch.jit.trace(program.reasoner(), valuations(program, 2).float())
+
+
+def test_forward_derivatives_are_refused_and_not_lost(program):
+    V0 = valuations(program, 2).float()
+    with forward_ad.dual_level():
+        dual = forward_ad.make_dual(V0, torch.ones_like(V0))
+        with pytest.raises(NsfrcError, match=r'no forward-mode derivatives: .*engine="reference"'):
+            program.reasoner()(dual)
+        assert forward_ad.unpack_dual(program.reasoner("reference")(dual)).tangent is not None
+
+
+def test_tensors_that_numbers_cannot_be_had_of(program):
+    V0, reasoner = valuations(program, 2).float(), program.reasoner(outputs="targets")
+    for call in (
+        lambda: reasoner(V0.to_sparse()), lambda: reasoner(V0.to("meta")),
+        lambda: torch.func.vmap(lambda one: reasoner(one[None])[0])(V0),
+        lambda: torch.func.grad(lambda given: reasoner(given).sum())(V0),
+    ):
+        with pytest.raises(NsfrcError, match=r'plain tensor.*use engine="reference" there'):
+            call()
+
+
+def test_the_reference_keeps_its_digits_under_autocast(program):
+    V0, reasoner = valuations(program, 3).float(), program.reasoner("reference", clause_weights=torch.randn(5, 4))
+    expected = reasoner(V0)
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.equal(reasoner(V0), expected)
+
+
+def test_a_reasoner_shows_its_options(program):
+    shown = repr(program.reasoner(outputs="targets", clause_weights=torch.zeros(2, 4)))
+    assert all(part in shown for part in ("outputs=targets", "inputs=all", "normalise=example", "[2, 4]"))
 
 
 def test_torch_compile_leaves_the_engine_out_of_its_graph(program, recwarn):

@@ -108,6 +108,16 @@ def test_unknown_program_hint() -> None:
         find_program("twopair.pl")
 
 
+def test_files_beside_it_are_offered(tmp_path: Path) -> None:
+    (tmp_path / "beside.pl").write_text("")
+    (tmp_path / "rules.pl").mkdir()
+    for name in ("besid.pl", "beside"):
+        with pytest.raises(NsfrcError, match=r"did you mean .*beside\.pl\?"):
+            find_program(str(tmp_path / name))
+    with pytest.raises(NsfrcError, match=r"rules\.pl is a folder: name a program in it"):
+        find_program(str(tmp_path / "rules.pl"))
+
+
 @pytest.mark.parametrize("name", shipped_programs())
 def test_shipped_programs_have_no_findings(name: str) -> None:
     found = Diagnostics()

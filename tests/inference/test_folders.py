@@ -31,17 +31,31 @@ def test_images_in_order_and_nothing_else(tmp_path: Path) -> None:
          ".git/e.png", "objects.json", "b/labels.html", "results.csv.part")
     assert names(tmp_path) == ["2.PNG", "10.png", "b/a.jpg", "b/c/d.webp"]
     assert all(item.path.is_file() and item.label is None for item in folder(tmp_path))
-    assert folder(tmp_path).left_out() is None
+    assert folder(tmp_path).left_out() == []
 
 
 def test_files_that_are_no_images_by_their_names_are_counted(tmp_path: Path) -> None:
-    make(tmp_path, "a.png", "photo.heic")
-    assert folder(tmp_path).left_out() == "1 file is no image by its name and was left out: photo.heic"
+    make(tmp_path, "a.png", "photo.mov")
+    assert folder(tmp_path).left_out() == ["1 file is no image by its name and was left out: photo.mov"]
     make(tmp_path, "b/c/scan", "b/b.jpg", "a.JPG.bak", "b/z.mp4")
     found = folder(tmp_path)
-    assert len(found) == 2 and found.left_out() == (
-        "4 files are no images by their names and were left out: a.JPG.bak, photo.heic, b/z.mp4 and 1 more"
-    )
+    assert len(found) == 2 and found.left_out() == [
+        "4 files are no images by their names and were left out: a.JPG.bak, photo.mov, b/z.mp4 and 1 more"
+    ]
+
+
+def test_pictures_in_formats_that_are_not_read_are_told_apart(tmp_path: Path) -> None:
+    make(tmp_path, "a.png", "photo.HEIC", "scan")
+    unread = "in a format that is not read and was left out: photo.HEIC; convert it to PNG or JPEG"
+    assert folder(tmp_path).left_out() == [
+        "1 file is no image by its name and was left out: scan", f"1 file is {unread}"
+    ]
+    (tmp_path / "scan").unlink()
+    make(tmp_path, "b/1.nef", "c.svg", "d.pdf")
+    assert folder(tmp_path).left_out() == [
+        "4 files are in formats that are not read and were left out: c.svg, d.pdf, photo.HEIC and 1 more; "
+        "convert them to PNG or JPEG"
+    ]
 
 
 def test_one_file(tmp_path: Path) -> None:
@@ -63,7 +77,6 @@ def test_labels_are_the_first_folder(tmp_path: Path) -> None:
     (["true/a.png"], ["true"]),
     (["class0/a.png", "class1/a.png", "class10/a.png"], ["class0", "class1", "class10"]),
     (["images/a.png"], []),
-    (["true/a.png", "false/b.png", "loose.png"], []),
     (["true/a.png", "false/b.png", ".cache/b.png"], ["false", "true"]),
     (["images/train/a.png", "images/val/b.png", "scenes/CLEVR_val_scenes.json", "questions/c.json"], []),
     (["train/a.png", "test/b.png"], []),
@@ -72,6 +85,13 @@ def test_when_folders_are_classes(files: list[str], classes: list[str], tmp_path
     make(tmp_path, *files)
     assert list(folder(tmp_path).classes) == classes
     assert {i.label for i in folder(tmp_path)} == (set(classes) or {None})
+
+
+def test_images_beside_class_folders_have_no_label(tmp_path: Path) -> None:
+    make(tmp_path, "true/a.png", "false/b.png", "loose.png")
+    found = folder(tmp_path)
+    assert list(found.classes) == ["false", "true"] and found.loose == ["loose.png"]
+    assert {i.name: i.label for i in found} == {"false/b.png": "false", "loose.png": None, "true/a.png": "true"}
 
 
 @pytest.mark.parametrize(("folders", "targets", "matched"), [

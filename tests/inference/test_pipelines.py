@@ -55,6 +55,10 @@ def test_files_are_read_as_perception_takes_them(folder: Path) -> None:
         pipe.read("yes.png", "none.png")
     with pytest.raises(NsfrcError, match="at least one"):
         pipe.read()
+    with pytest.raises(NsfrcError, match=r"read takes paths, as read\(\*paths\), not a list"):
+        pipe.read(["yes.png"])
+    with pytest.raises(NsfrcError, match=r"values up to 255; they must be 0 … 1: images / 255"):
+        pipe(255 * torch.ones(1, 3, 16, 16))
 
 
 def test_gradients_reach_images_and_perception(folder: Path) -> None:

@@ -51,6 +51,19 @@ def model(monkeypatch: pytest.MonkeyPatch) -> Yolo:
     return Yolo(3, size=(SIDE, SIDE), calibration=(2.0, -1.0))
 
 
+def test_further_objects_are_counted(model: Yolo) -> None:
+    """Only those that are sure, and no second look at one that has a row."""
+    whole = model(torch.zeros(1, 3, SIDE, SIDE))
+    assert model.further is not None and model.further.tolist() == [0]
+    for objects, further in ((2, 0), (1, 1)):
+        model.objects = objects
+        assert torch.equal(model(torch.zeros(1, 3, SIDE, SIDE)), whole[:, :objects])
+        assert model.further.tolist() == [further]
+    model.calibration = (2.0, -9.0)  # nothing is sure
+    model(torch.zeros(1, 3, SIDE, SIDE))
+    assert model.further.tolist() == [0]
+
+
 def test_detections_become_vectors(model: Yolo) -> None:
     vectors = model(torch.zeros(1, 3, SIDE, SIDE))[0]
     rest = torch.sigmoid(torch.tensor(-8.0))

@@ -153,7 +153,7 @@ def test_bad_shapes_and_dimensions() -> None:
         facts(torch.ones(2, 4, 11, dtype=torch.int64))
     with pytest.raises(NsfrcError, match=r"no dimension 'objectness'.*x1, y1"):
         FactsConverter(compiled("twopairs"), DIMENSIONS[:-1])
-    with pytest.raises(NsfrcError, match=r"no dimension 'yellow'.*there are x1, y1, x2, y2, red, blue"):
+    with pytest.raises(NsfrcError, match=r"perception does not know 'yellow'; it knows red, blue, square"):
         FactsConverter(compiled("twopairs"), [d for d in DIMENSIONS if d != "yellow"])
     with pytest.raises(NsfrcError, match="no dimension 'x1'"):
         FactsConverter(compiled("closeby"), DIMENSIONS[1:])

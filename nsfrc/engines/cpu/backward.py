@@ -12,10 +12,12 @@ from numba import njit
 
 from nsfrc.engines.cpu.forward import derive, is_bounded, new_scratch, padded_lanes, start
 from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, flush_denormals, larger, power, restore, share_of_first
-from nsfrc.engines.cpu.step import ONE, ZERO, fill, mix_head
+from nsfrc.engines.cpu.step import ONE, ZERO, fill, is_among, mix_head
 from nsfrc.engines.cpu.tables import unpack
 
 TIE = np.float32(1.0 - 5e-7)
+# As an exponent of 2; a head that is combined with shares (`step.FEW_SHARES`) is at most 13.3 below.
+MOST_ABOVE = np.float32(14.0)
 
 
 @njit(**KERNEL)
@@ -82,26 +84,48 @@ def _through_derived_z(derived, z, g_derived, whole_batch, g_z, unclaimed):
 
 
 @njit(**KERNEL)
-def _through_hard(head_start, head_pairs, pair_clause, k, pairs, derived, z, shares, g_derived, g_pairs, g_absent):
+def _has_few_shares(head, last, z, k, derived):
+    """Whether R of a head is so far below that of atoms that head nothing that their shares say nothing of it."""
+    most = ZERO
+    for i in range(len(z)):
+        most = larger(most, (derived[last, i] - derived[head, i]) * z[i] * k)
+    return most > MOST_ABOVE
+
+
+@njit(**KERNEL)
+def _through_hard(
+    head_start, head_pairs, pair_clause, k, pairs, absent, derived, z, shares, g_derived, g_pairs, g_absent,
+):
     """From the gradient of R to those of C, every clause chosen once. `derived` has been divided by z."""
-    heads, lanes = len(head_start) - 1, len(z)
-    for c in range(g_absent.shape[0]):
+    heads, lanes, clauses = len(head_start) - 1, len(z), g_absent.shape[0]
+    for c in range(clauses):
         for i in range(lanes):
             g_absent[c, i] = g_derived[heads, i]
     for h in range(heads):
-        for i in range(lanes):
-            kept = g_derived[h, i] * exp2(larger((derived[heads, i] - derived[h, i]) * z[i] * k, LOWEST))
-            for c in range(g_absent.shape[0]):
-                g_absent[c, i] += kept
-            for j in range(head_start[h], head_start[h + 1]):
-                g_absent[pair_clause[head_pairs[j]], i] -= kept
-        for j in range(head_start[h], head_start[h + 1]):
+        first, last = head_start[h], head_start[h + 1]
+        for j in range(first, last):
             pair = head_pairs[j]
             for i in range(lanes):
                 g_pairs[pair, i] = g_derived[h, i] * exp2(larger((pairs[pair, i] - derived[h, i] * z[i]) * k, LOWEST))
-    for c in range(g_absent.shape[0]):
+        if last - first == clauses or _has_few_shares(h, heads, z, k, derived):
+            continue
+        for i in range(lanes):
+            kept = g_derived[h, i] * exp2(larger((derived[heads, i] - derived[h, i]) * z[i] * k, LOWEST))
+            for c in range(clauses):
+                g_absent[c, i] += kept
+            for j in range(first, last):
+                g_absent[pair_clause[head_pairs[j]], i] -= kept
+    for c in range(clauses):
         for i in range(lanes):
             g_absent[c, i] *= shares[c, i]
+    for h in range(heads):
+        first, last = head_start[h], head_start[h + 1]
+        if last - first < clauses and _has_few_shares(h, heads, z, k, derived):
+            for c in range(clauses):
+                if not is_among(c, first, last, head_pairs, pair_clause):
+                    for i in range(lanes):
+                        share = exp2(larger((absent[c, i] - derived[h, i] * z[i]) * k, LOWEST))
+                        g_absent[c, i] += g_derived[h, i] * share
 
 
 @njit(**KERNEL)
@@ -179,6 +203,7 @@ def _through_rows(
         shift = offset[pair]
         for i in range(lanes):
             g_pairs[pair, i] /= total[pair, i]
+        for i in range(lanes if pair_padding[pair] > ZERO else 0):
             padding = pair_padding[pair] * exp2(larger(bottom[0, i] * k - shift[i], LOWEST))
             g_bottom[i] += g_pairs[pair, i] * padding
         for run in range(pair_start[pair], pair_start[pair + 1]):
@@ -296,8 +321,8 @@ def backward(
                             g, g_derived, g_z, unclaimed)
             _through_derived_z(s.derived, s.z[0], g_derived, whole_batch, g_z, unclaimed)
             if hard:
-                _through_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, s.pairs, s.derived, s.z[0],
-                              s.mixed, g_derived, g_pairs, g_absent)
+                _through_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, s.pairs, s.absent, s.derived,
+                              s.z[0], s.mixed, g_derived, g_pairs, g_absent)
             else:
                 _through_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, weights, s.pairs, s.absent,
                               s.derived, s.z[0], s.mixed, g_derived, g_pairs, g_absent, g_weights, end - done)

@@ -172,7 +172,14 @@ def _tile(examples: int, whole_batch: bool) -> int:
 
 
 def _floats(tensor: torch.Tensor) -> np.ndarray:
-    return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())
+    try:
+        return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())
+    except (RuntimeError, TypeError, NotImplementedError) as error:
+        raise NsfrcError(
+            "the CPU engine needs the numbers of a plain tensor, which sparse and meta tensors, torch.func, "
+            f"torch.export and vectorised Jacobians do not give it ({str(error).splitlines()[0]}): "
+            'use engine="reference" there'
+        ) from None
 
 
 def _like(array: np.ndarray, tensor: torch.Tensor) -> torch.Tensor:

@@ -14,12 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, larger, log2, power, softor
+from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, larger, log2, power, smaller, softor
 
 ONE, HALF, ZERO = np.float32(1.0), np.float32(0.5), np.float32(0.0)
 
 # Up to this many lanes a vector of rows of one example beats a vector of examples.
 FEW_LANES = 4
+# Below this what is left of 1 after a head's shares is mostly rounding.
+FEW_SHARES = np.float32(1e-4)
 
 SUM = {**KERNEL, "fastmath": {*KERNEL["fastmath"], "reassoc"}}
 
@@ -142,7 +144,8 @@ def sum_pairs(
             for run in range(first_run, last_run):
                 _largest_exponent(row_left, row_right, group_start[run_start[run]], group_start[run_start[run + 1]],
                                   X, scale[run_power[run]], shift)
-        for i in range(lanes):
+        fill(total[pair], ZERO)
+        for i in range(lanes if padding > ZERO else 0):  # without padding `shift` knows nothing of bottom
             total[pair, i] = padding * exp2(larger(bottom[0, i] * k - shift[i], LOWEST))
         for run in range(first_run, last_run):
             factor, times = scale[run_power[run]], run_times[run]
@@ -196,11 +199,44 @@ def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, c
 
 
 @njit(**KERNEL)
+def is_among(clause, first, last, head_pairs, pair_clause):
+    """Whether a clause is one of a head's."""
+    found = False
+    for j in range(first, last):
+        found |= pair_clause[head_pairs[j]] == clause
+    return found
+
+
+@njit(**KERNEL)
+def _combine_one_by_one(first, last, head_pairs, pair_clause, k, unit, pairs, absent, derived, buffer):
+    """R of one head from what each clause gives it, where next to nothing is left of the others' shares."""
+    fill(derived, np.float32(-3e38))
+    for j in range(first, last):
+        for i in range(len(derived)):
+            derived[i] = larger(derived[i], pairs[head_pairs[j], i])
+    for c in range(absent.shape[0] if last - first < absent.shape[0] else 0):
+        if not is_among(c, first, last, head_pairs, pair_clause):
+            for i in range(len(derived)):
+                derived[i] = larger(derived[i], absent[c, i])
+    for i in range(len(derived)):
+        buffer[i] = ZERO
+    for j in range(first, last):
+        for i in range(len(derived)):
+            buffer[i] += exp2(larger((pairs[head_pairs[j], i] - derived[i]) * k, LOWEST))
+    for c in range(absent.shape[0] if last - first < absent.shape[0] else 0):
+        if not is_among(c, first, last, head_pairs, pair_clause):
+            for i in range(len(derived)):
+                buffer[i] += exp2(larger((absent[c, i] - derived[i]) * k, LOWEST))
+    for i in range(len(derived)):
+        derived[i] += log2(buffer[i]) * unit
+
+
+@njit(**KERNEL)
 def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, derived, shares, buffer):
     """R before normalisation when every clause is chosen once (M = C).
 
     shares: what each clause contributes to atoms that head nothing, as a part of 1; a head loses
-    the shares of its clauses and gains their C.
+    the shares of its clauses and gains their C. Each head has at most one pair of a clause.
     """
     clauses, lanes = absent.shape
     heads = len(head_start) - 1
@@ -221,7 +257,7 @@ def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, de
             shares[c, i] /= buffer[i]
     for h in range(heads):
         first, last = head_start[h], head_start[h + 1]
-        lost_all = last - first == clauses
+        least = ZERO if last - first == clauses else ONE
         for i in range(lanes):
             derived[h, i] = derived[heads, i]
             buffer[i] = ONE
@@ -231,8 +267,12 @@ def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, de
                 derived[h, i] = larger(derived[h, i], pairs[pair, i])
                 buffer[i] -= shares[c, i]
         for i in range(lanes):
-            kept = ZERO if lost_all else larger(buffer[i], ZERO)
-            buffer[i] = kept * exp2(larger((derived[heads, i] - derived[h, i]) * k, LOWEST))
+            least = smaller(least, buffer[i])
+        if least < FEW_SHARES:
+            _combine_one_by_one(first, last, head_pairs, pair_clause, k, unit, pairs, absent, derived[h], buffer)
+            continue
+        for i in range(lanes):
+            buffer[i] *= exp2(larger((derived[heads, i] - derived[h, i]) * k, LOWEST))
         for j in range(first, last):
             pair = head_pairs[j]
             for i in range(lanes):

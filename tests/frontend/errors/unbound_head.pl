@@ -4,3 +4,4 @@
 kp(X) :- color(O, red).
 kp(_) :- color(_, red).
 near(X, Y) :- color(X, C), shape(X, S), C \= S.
+kp(X) :- in(A, X) ; color(A, red).

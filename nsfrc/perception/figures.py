@@ -1,0 +1,34 @@
+"""What tells an image that is no Kandinsky figure, at a glance: no colour in it, or a dark ground."""
+
+from __future__ import annotations
+
+import numpy as np
+
+DARK = 150  # below such a grey of the ground `yolo` sees objects that are not there
+COLOURED = 40  # from which difference between channels on a pixel has a colour; a grey JPEG has less
+FEW = 0.0005  # of all pixels; the smallest object that is seen has five times as many
+PLAIN = 40  # an image whose greys differ by less is empty, and empty figures are figures
+
+
+def doubts(pixels: np.ndarray) -> tuple[str, ...]:
+    """What is unlike a figure in pixels, uint8 [H, W, 3]."""
+    found = []
+    if _without_colour(pixels):
+        found.append("without colour")
+    if _border(pixels) < DARK:
+        found.append("on a dark ground")
+    return tuple(found)
+
+
+def _without_colour(pixels: np.ndarray) -> bool:
+    red, green, blue = (pixels[..., i] for i in range(3))
+    most = np.maximum(np.maximum(red, green), blue)
+    least = np.minimum(np.minimum(red, green), blue)
+    coloured = np.count_nonzero(most - least >= COLOURED)
+    return coloured < FEW * most.size and int(most.max()) - int(most.min()) >= PLAIN
+
+
+def _border(pixels: np.ndarray) -> float:
+    """The grey that most of the border has, whatever touches it elsewhere."""
+    edges = np.concatenate([pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]])
+    return float(np.median(edges @ np.array([0.299, 0.587, 0.114])))
