@@ -20,7 +20,7 @@ GOOD = {f"in(obj{i},img)": 1.0 for i in range(1, 5)} | {"closeby(obj1,obj2)": 0.
 
 
 def test_probabilities_belong_into_json(run: Run) -> None:
-    write(run.folder, "in(obj1, img).\n0.4::closeby(obj1, obj2).\n", "facts.pl")
+    (run.folder / "facts.pl").write_text("in(obj1, img).\n0.4::closeby(obj1, obj2).\n")
     said = run.refused("reason", "closeby", "--facts", "facts.pl")
     assert "facts.pl:2:1: error: facts in a Prolog file are crisp" in said
     assert 'hint: in JSON lines they have values: {"closeby(obj1,obj2)": 0.4}' in said
