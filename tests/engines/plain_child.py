@@ -67,7 +67,18 @@ CASES = {
     "neural atoms only": (5, 2, {"outputs": "targets", "inputs": "neural"}),
     "small gamma": (5, None, {"gamma": 0.004}),
     "small gamma, few examples": (2, None, {"gamma": 0.004}),
+    "false is likely": (5, None, {"gamma": 0.002}),
+    "false is likely, two clauses": (5, None, {"gamma": 0.002}),
 }
+ONE_CLAUSE = """
+:- type(object, slots(3)).
+:- type(color, [red, blue]).
+:- neural(color(object, color)).
+:- target(kp).
+kp :- color(A, red), color(B, blue).
+"""
+# With a value above 1 the other clause has a large Z, so that next to nothing of it is left for atoms it does not head.
+TWO_CLAUSES = f"{ONE_CLAUSE}:- neural(lit(object)).\n:- target(bright(obj1)).\nbright(O) :- lit(O)."
 
 
 def main() -> None:
@@ -83,7 +94,14 @@ def main() -> None:
         W = None if mixtures is None else torch.randn(
             mixtures, program.plan.C, generator=generator, dtype=torch.float64)
         gradients = 5e-4 if "gamma" in options else 1e-4
-        agree(program, valuations(program, batch), W, gradients, steps=3, **options)
+        if name.startswith("false is likely"):
+            program = compile_text(TWO_CLAUSES if "two" in name else ONE_CLAUSE)
+        V0 = valuations(program, batch)
+        if name.startswith("false is likely"):
+            V0[:, 0] = 0.98
+        if "two" in name:
+            V0[:, program.index("lit(obj1)")] = 1.7
+        agree(program, V0, W, gradients, steps=3, **options)
         print(name)
 
 
