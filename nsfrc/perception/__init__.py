@@ -136,7 +136,7 @@ def usable_device(device: str) -> str:
         raise NsfrcError(f"device {device!r} cannot be used here (there is no such kind): {hint or remedy}") from None
     try:
         torch.empty(1, device=device)
-    except (RuntimeError, AssertionError, NotImplementedError) as error:
+    except (RuntimeError, AssertionError) as error:
         reason = str(error).splitlines()[0]
         raise NsfrcError(f"device {device!r} cannot be used here ({reason}): {remedy}") from None
     return device

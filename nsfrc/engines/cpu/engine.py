@@ -174,7 +174,7 @@ def _tile(examples: int, whole_batch: bool) -> int:
 def _floats(tensor: torch.Tensor) -> np.ndarray:
     try:
         return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())
-    except (RuntimeError, TypeError, NotImplementedError) as error:
+    except (RuntimeError, TypeError) as error:
         raise NsfrcError(
             "the CPU engine needs the numbers of a plain tensor, which sparse and meta tensors, torch.func, "
             f"torch.export and vectorised Jacobians do not give it ({str(error).splitlines()[0]}): "
