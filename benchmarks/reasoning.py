@@ -9,6 +9,7 @@ from __future__ import annotations
 import statistics
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -96,9 +97,11 @@ def _on_cpu(program: Program, batch: int, threads: int, quick: bool) -> Row:
     V0 = valuations(program, batch)
     every, targets = program.reasoner(), program.reasoner(outputs="targets", inputs="neural")
     every(V0), targets(V0)  # the first call of all compiles the kernels
-    needed, reference = gathered_gb(program, batch), program.reasoner("reference")
+    needed = gathered_gb(program, batch)
     fits = needed <= (QUICK_DENSE_GB if quick else DENSE_GB)
-    mine, dense = timed_beside(lambda: every(V0), (lambda: reference(V0)) if fits else None, budget)
+    mine, dense = timed_beside(
+        partial(every, V0), partial(program.reasoner("reference"), V0) if fits else None, budget
+    )
     only, speed = timed(lambda: targets(V0), budget), throughput()  # together, because clocks wander
     least, exps = (bound / threads for bound in bounds(program, batch, speed))
     return Row(**compared(mine, DENSE, dense), program=program.name, engine="cpu", threads=threads, batch=batch,
@@ -111,9 +114,11 @@ def _on_gpu(program: Program, batch: int) -> Row:
     """Both on the card, waiting for it at the end of every run."""
     V0 = valuations(program, batch).cuda()
     every, targets = program.reasoner("gpu"), program.reasoner("gpu", outputs="targets", inputs="neural")
-    needed, reference = gathered_gb(program, batch), program.reasoner("reference")
+    needed = gathered_gb(program, batch)
     _waited(every, V0)(), _waited(targets, V0)()  # the first call of all compiles the kernels
-    mine, dense = timed_beside(_waited(every, V0), _waited(reference, V0) if needed <= DENSE_GB else None)
+    mine, dense = timed_beside(
+        _waited(every, V0), _waited(program.reasoner("reference"), V0) if needed <= DENSE_GB else None
+    )
     return Row(**compared(mine, DENSE, dense), program=program.name, engine="gpu", threads=1, batch=batch,
                steps=program.steps, dense_gb=needed, targets_median=timed(_waited(targets, V0)).median, bound=None,
                over_bound=None, over_exp=None)

@@ -149,3 +149,9 @@ def test_memory_below_the_resolution_is_no_ratio(
     assert results["memory"] == [row]
     assert text in memory.tell(results)
     assert (row.note == "") == (base is not None)
+
+
+def test_a_dense_form_that_cannot_be_built_is_left_out() -> None:
+    """The index tensor of ten objects has more entries than may be built at all."""
+    found = growth.grown("threepairs", {"object": 10}, limit_gb=growth.DENSE_LIMIT_GB)
+    assert found["median"] > 0 and found["ratio"] is None and found["dense_gb"] > growth.DENSE_LIMIT_GB
