@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from nsfrc.benchmarks.kandinsky import TEST_SEED, answers
-from nsfrc.benchmarks.measure import torch_threads
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
 from nsfrc.data.kandinsky import PATTERNS
+from nsfrc.engines.cpu.threads import torch_threads
 from nsfrc.inference.calibration import threshold_for
 from nsfrc.pipelines import pipeline
 

@@ -30,10 +30,11 @@ from nsfrc.benchmarks import accuracy as ours
 from nsfrc.benchmarks import baselines_models as models
 from nsfrc.benchmarks.baselines_models import Examples, Training
 from nsfrc.benchmarks.kandinsky import BASELINE_SEED, BATCH, TEST_SEED
-from nsfrc.benchmarks.measure import read_csv, torch_threads
+from nsfrc.benchmarks.measure import read_csv
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
 from nsfrc.data.kandinsky import PATTERNS, figure
 from nsfrc.data.render import render
+from nsfrc.engines.cpu.threads import torch_threads
 from nsfrc.inference.images import prepare, to_tensor
 from nsfrc.pipelines import Pipeline, pipeline
 

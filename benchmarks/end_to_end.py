@@ -15,11 +15,12 @@ from pathlib import Path
 
 import torch
 
-from nsfrc.benchmarks.measure import Compared, compared, timing, torch_threads
+from nsfrc.benchmarks.measure import Compared, compared, timing
 from nsfrc.benchmarks.paper_figures_base import BLUE, ORANGE, PINK, SKY
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
 from nsfrc.data import folder as figures
 from nsfrc.data.kandinsky import PATTERNS
+from nsfrc.engines.cpu.threads import torch_threads
 from nsfrc.inference.images import read, to_tensor
 from nsfrc.pipelines import Pipeline, pipeline
 

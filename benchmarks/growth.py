@@ -17,9 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from nsfrc.benchmarks.dense import gathered_gb
 from nsfrc.benchmarks.generated import program_text
-from nsfrc.benchmarks.measure import Compared, compared, timed_beside, torch_threads
+from nsfrc.benchmarks.measure import Compared, compared, timed_beside
 from nsfrc.benchmarks.paper_figures_base import BLUE, GREY, RED
 from nsfrc.benchmarks.parts import Part, Results, Table, markdown, seconds, times
+from nsfrc.engines.cpu.threads import torch_threads
 from nsfrc.program import compile as compile_program
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ import sys
 import time
 import types
 import typing
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
@@ -126,19 +125,6 @@ def _seconds(work: Callable[[], object]) -> float:
     before = time.perf_counter()
     work()
     return time.perf_counter() - before
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """So many threads for torch and the CPU engine, and afterwards as before."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @cache

@@ -18,9 +18,10 @@ import torch
 import nsfrc
 from nsfrc.benchmarks.bound import bounds, throughput
 from nsfrc.benchmarks.dense import gathered_gb
-from nsfrc.benchmarks.measure import Compared, compared, timed, timed_beside, torch_threads
+from nsfrc.benchmarks.measure import Compared, compared, timed, timed_beside
 from nsfrc.benchmarks.paper_figures_base import BLUE, GREEN, RED
 from nsfrc.benchmarks.parts import KANDINSKY, PROGRAMS, Part, Results, Table, markdown, seconds, times
+from nsfrc.engines.cpu.threads import torch_threads
 from nsfrc.program import Program
 
 BATCHES = (1, 5, *range(10, 51, 5), 100, 200, 500, 1000)

@@ -106,6 +106,7 @@ def command(
     An image that cannot be read is a row with an error; the others go on, and the exit code is 1 at the end. Files
     that are no images by their names are left out.
     """
+    from nsfrc.engines.cpu.threads import torch_threads
     from nsfrc.inference.folders import folder
     from nsfrc.inference.images import quietly
     from nsfrc.inference.report import refuse_place
@@ -125,7 +126,7 @@ def command(
     why = (why or len(listing) == 1) and not as_json and not quiet
     threads = threads or min(2, os.cpu_count() or 1)
     computing = _computing(threads)
-    with _torch_threads(computing), quietly():
+    with torch_threads(computing), quietly():
         from nsfrc.inference.session import Wanted, open_session
         from nsfrc.inference.stream import Asked
 
@@ -144,18 +145,6 @@ def _computing(threads: int) -> int:
     Among three, torch would share out images in parts that end amid a vector, and their last digits would depend on it.
     """
     return 1 << (max(1, threads * 2 // 3).bit_length() - 1)
-
-
-@contextlib.contextmanager
-def _torch_threads(count: int) -> Iterator[None]:
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 def _run(session: Session, asked: Asked, outputs: Outputs) -> None:
