@@ -1,11 +1,12 @@
 # make demo         install into .venv, then answer for the figures and scenes in examples/, with reports
 # make test         install into .venv and run the whole test suite
+# make quick        all except kernels in the interpreter, compiling ahead of time, trainings and documentation
 # make coverage     the compiler's and the engines' tests under coverage; fails below 95 % of lines
 # make lint         ruff and mypy
 # make hooks        have git run the checks of .pre-commit-config.yaml before a commit
 # make wheel        dist/: a wheel, and the sources to build one from
 # make wheel-check  install the wheel, then the source tree, into empty environments and use them
-# make bench        all benchmarks but the trained baselines, into benchmarks/results and the README (half an hour)
+# make bench        all benchmarks except the trained baselines, into benchmarks/results and the README (half an hour)
 # make gpu-check    on a machine with CUDA: all value tests on the card, then its times
 # make fuzz         100,000 random and mutated programs through the compiler
 # make clean        everything that these make, .venv included
@@ -15,7 +16,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test coverage lint hooks wheel wheel-check bench gpu-check fuzz clean
+.PHONY: demo test quick coverage lint hooks wheel wheel-check bench gpu-check fuzz clean
 
 # Dependencies are installed when the files that name them change, the package itself once (editable).
 $(VENV)/installed: pyproject.toml setup.py constraints.txt
@@ -29,7 +30,7 @@ $(VENV)/installed-extras: $(VENV)/installed
 	$(PIP) --no-build-isolation -e '.[test,bench,lint]'
 	@touch $@
 
-# Blender is large and there only for the tests that render; they are skipped where it cannot be had.
+# Blender is large and there only for the tests that render; they are skipped if it is not available.
 $(VENV)/tried-blender: $(VENV)/installed
 	@$(PIP) --no-build-isolation -e '.[test,clevr]' || echo "without Blender: tests that render are skipped"
 	@touch $@
@@ -41,26 +42,25 @@ demo: $(VENV)/installed
 	@echo
 	@$(BIN)/python -m examples.demo build/demo
 
-# Kernels are tested in Triton's interpreter, which needs a process of its own, and the rest beside it; some of that goes
-# with the former, so that both take about as long.
-BESIDE := tests/kernels/test_source.py tests/perception tests/valuation tests/swi tests/docs tests/benchmarks
+# Two processes, each with one test file at a time. Kernels in Triton's interpreter need separate processes.
+PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
 test: $(VENV)/installed $(VENV)/tried-blender
-	@mkdir -p build
-	@(TRITON_INTERPRET=1 $(BIN)/python -m pytest tests/kernels/values; values=$$?; \
-	$(BIN)/python -m pytest $(BESIDE); exit $$((values | $$?))) > build/values.log 2>&1 & beside=$$!; \
-	trap 'kill $$beside' INT TERM; \
-	$(BIN)/python -m pytest $(BESIDE:%=--ignore=%); rest=$$?; \
-	echo "the kernels in Triton's interpreter, and what ran beside them:"; wait $$beside; kernels=$$?; \
-	cat build/values.log; exit $$((rest | kernels))
+	@$(PYTEST) -m 'not interpreter'; rest=$$?; \
+	echo "the kernels in Triton's interpreter:"; \
+	TRITON_INTERPRET=1 $(PYTEST) tests/kernels/values; kernels=$$?; exit $$((rest | kernels))
 
-# What the compiler and the engines are measured by: their tests, but for those that only repeat with more cases, and
+quick: $(VENV)/installed
+	@$(PYTEST) -m 'not interpreter and not aot and not training and not docs'
+
+# What the compiler and the engines are measured by: their tests, except those that only repeat with more cases, and
 # kernels in Triton's interpreter. The CPU engine's are run without numba by tests/engines/test_plain.py.
-MEASURED := tests/frontend tests/engines $(patsubst %,tests/test_%.py,artifact filters ground herbrand importer passes \
-    plan program reach) $(patsubst %,tests/cli/test_%.py,compile emit import reason) \
+MEASURED := tests/frontend tests/engines tests/anchored $(patsubst %,tests/test_%.py,artifact filters ground herbrand importer passes \
+    plan program program_values reach) $(patsubst %,tests/cli/test_%.py,compile emit import reason) \
     tests/kernels/test_launch.py tests/kernels/test_tables.py
 REPEATS := tests/frontend/test_fuzz.py $(patsubst %,tests/engines/test_engines.py::test_%,random_programs \
     large_programs_forward shipped) tests/engines/test_reference.py::test_finite_differences
-INTERPRETED := tests/kernels/values/test_operator.py tests/kernels/values/test_shipped.py::test_in_the_tiles_of_a_card \
+INTERPRETED := tests/kernels/values/test_operator.py tests/kernels/values/test_anchored.py \
+    tests/kernels/values/test_shipped.py::test_in_the_tiles_of_a_card \
     tests/kernels/values/test_shipped.py::test_inputs_and_outputs
 coverage: $(VENV)/installed
 	@rm -rf build/coverage && mkdir -p build/coverage
@@ -84,7 +84,7 @@ fuzz: $(VENV)/installed
 
 lint: $(VENV)/installed-extras
 	$(BIN)/ruff check .
-	$(BIN)/mypy
+	.ci/types $(BIN)/mypy
 
 hooks: $(VENV)/installed-extras
 	$(BIN)/pre-commit install

@@ -12,7 +12,7 @@ from pathlib import Path
 
 MAPPED = ("benchmarks", "grammars", "kernels", "programs")
 KINDS = {".py", ".lark", ".pl", ".json", ".html", ".css", ".js", ".safetensors", ".typed"}
-BESIDES = {"README.md", "CHANGELOG.md", "constraints.txt", "pyproject.toml", "setup.py"}
+BESIDES = {"README.md", "CHANGELOG.md", "LICENSE", "constraints.txt", "pyproject.toml", "setup.py"}
 NEVER = ("__pycache__", "results/", "tests/", "examples/", ".coverage", ".venv")
 
 
@@ -33,7 +33,8 @@ def installed(path: str) -> str:
 
 def complaints(name: str, holds: set[str], wants: set[str]) -> list[str]:
     missing = [f"{name} lacks {path}" for path in sorted(wants - holds)]
-    return missing + [f"{name} holds {path}" for path in sorted(holds) if any(word in path for word in NEVER)]
+    unwanted = [path for path in sorted(holds) if any(word in path.replace("programs/examples/", "") for word in NEVER)]
+    return missing + [f"{name} holds {path}" for path in unwanted]
 
 
 def main() -> int:

@@ -11,8 +11,8 @@ from pathlib import Path
 
 from nsfrc.benchmarks.kandinsky import TEST_SEED, answers
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
+from nsfrc.contexts import torch_threads
 from nsfrc.data.kandinsky import PATTERNS
-from nsfrc.engines.cpu.threads import torch_threads
 from nsfrc.inference.calibration import threshold_for
 from nsfrc.pipelines import pipeline
 
@@ -27,7 +27,7 @@ PAPER = {
 
 
 @dataclass(frozen=True)
-class Row:
+class AccuracyRow:
     """One pattern: shares in per cent. objects_right: figures in which perception found exactly what is there."""
 
     pattern: str
@@ -47,18 +47,18 @@ class Row:
             f"{self.objects_right:.2f} %; paper {self.paper_nsfr}"
 
 
-def measured(pattern: str, figures: int) -> Row:
+def measured(pattern: str, figures: int) -> AccuracyRow:
     pipe = pipeline(pattern)
     threshold = threshold_for(pipe.program, pipe.perception.identity).value
     found = answers(pipe, pattern, TEST_SEED, figures)
     right = (found.scores >= threshold) == found.labels
-    return Row(
+    return AccuracyRow(
         pattern, figures, 100 * right.mean(), 100 * found.right_objects.mean(), int((~right).sum()),
         int((~right & found.right_objects).sum()), threshold, *PAPER[pattern], pipe.perception.identity,
     )
 
 
-def measure(quick: bool, folder: Path) -> Iterator[Row]:
+def measure(quick: bool, folder: Path) -> Iterator[AccuracyRow]:
     with torch_threads(1):
         for pattern in PATTERNS:
             yield measured(pattern, QUICK_FIGURES if quick else FIGURES[pattern])
@@ -76,7 +76,7 @@ def tell(results: Results) -> str:
 
 PART = Part(
     "accuracy", "answers on fresh figures of the six patterns, beside the paper's",
-    (Table("accuracy", Row, ("pattern", "figures"), (Judged("accuracy", slack=0.2, absolute=True),
+    (Table("accuracy", AccuracyRow, ("pattern", "figures"), (Judged("accuracy", slack=0.2, absolute=True),
                                                      Judged("objects_right", slack=0.2, absolute=True))),),
     measure, tell,
 )

@@ -5,7 +5,7 @@
     python -m nsfrc.benchmarks.aot --all      also the tables for all inputs and outputs
 
 Every kernel is compiled for sm_80 (A100) and sm_90 (H100), with hard weights and with soft ones (M = C), for
-neural inputs and target outputs. Always anew: nothing comes from a cache. Writes results/aot.csv and ends with 1 if
+neural inputs and target outputs. Nothing comes from a cache. Writes results/aot.csv and ends with 1 if
 any kernel spills registers. Nothing here has run on a GPU.
 """
 
@@ -46,7 +46,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Row:
+class KernelRow:
     """One kernel; seconds are those of one worker, with others at work."""
 
     program: str
@@ -75,10 +75,10 @@ def tasks(name: str, archs: list[str], sets: int) -> Iterator[Task]:
                 yield Task(name, weights, tables, arch, kernel)
 
 
-def compiled(task: Task) -> Row:
+def compiled(task: Task) -> KernelRow:
     start = time.perf_counter()
     done = compile_kernel(task.kernel, task.arch)
-    return Row(
+    return KernelRow(
         task.program, task.weights, task.tables, task.arch, done.name, done.variant, done.registers,
         done.spill_bytes, done.stack_bytes, done.shared, len(done.ptx), len(done.cubin),
         time.perf_counter() - start, version("triton"),
@@ -89,14 +89,14 @@ HEADER = f"{'program':13} {'weights':7} {'tables':7} {'arch':5} {'kernel':32} {'
     f"{'stack':>5} {'shared':>6} {'PTX':>9} {'cubin':>9} {'seconds':>7}"
 
 
-def show(row: Row) -> None:
+def show(row: KernelRow) -> None:
     label = f"{row.kernel}.{row.variant}" if row.variant else row.kernel
     print(f"{row.program:13} {row.weights:7} {row.tables:7} {row.arch:5} {label:32} {row.registers:9} "
           f"{row.spill_bytes:7} {row.stack_bytes:5} {row.shared_bytes:6} {row.ptx_bytes:9,} {row.cubin_bytes:9,} "
           f"{row.seconds:7.2f}", flush=True)
 
 
-def summarise(rows: list[Row]) -> None:
+def summarise(rows: list[KernelRow]) -> None:
     """The most that a kernel needs, over programs and variants."""
     print(f"\n{'kernel':18} {'arch':5} {'compiled':>8} {'registers':>9} {'spilled':>7} {'stack':>5} {'shared':>6} "
           f"{'PTX':>9} {'cubin':>9} {'seconds':>7}")

@@ -9,7 +9,7 @@ chosen on test figures: the MLP's decay was chosen of 0, 0.1 and 1 on other figu
 ResNet50's settings by what a CPU can do.
 
 A row that FOLDER/baselines.csv has with the same settings is kept and not trained again, so a run that was stopped goes
-on; delete the file to start anew.
+on; delete the file to start again.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from nsfrc.benchmarks.baselines_models import Examples, Training
 from nsfrc.benchmarks.kandinsky import BASELINE_SEED, BATCH, TEST_SEED
 from nsfrc.benchmarks.measure import read_csv
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
+from nsfrc.contexts import torch_threads
 from nsfrc.data.kandinsky import PATTERNS, figure
 from nsfrc.data.render import render
-from nsfrc.engines.cpu.threads import torch_threads
 from nsfrc.inference.images import prepare, to_tensor
 from nsfrc.pipelines import Pipeline, pipeline
 
@@ -47,7 +47,7 @@ KEYS = ("pattern", "model")  # that name a row
 
 
 @dataclass(frozen=True)
-class Row:
+class BaselineRow:
     """One pattern and model; accuracies in per cent. nsfrc_accuracy: of nsfrc on the very same test figures.
 
     paper_accuracy: what table 1 has for this model, on figures of the paper's own. seconds: training and testing,
@@ -100,7 +100,7 @@ class Task:
                 str(self.training), SEED)
 
 
-def settings_of(row: Row) -> tuple[str | int, ...]:
+def settings_of(row: BaselineRow) -> tuple[str | int, ...]:
     """As a task has them."""
     return (row.pattern, row.model, row.input, row.train_figures, row.test_figures, row.epochs, row.training, row.seed)
 
@@ -176,7 +176,7 @@ def examples(task: Task) -> tuple[Examples, Examples]:
             drawn(task.pattern, TEST_SEED, task.test_figures, turn))
 
 
-def trained(task: Task) -> Row:
+def trained(task: Task) -> BaselineRow:
     """Draw, train and test."""
     train, test = examples(task)
     entries = train.inputs[0].numel()
@@ -186,16 +186,16 @@ def trained(task: Task) -> Row:
     fitted, right = models.accuracy(net, train), models.accuracy(net, test)
     seconds = time.perf_counter() - started
     _, paper_resnet50, paper_mlp = ours.PAPER[task.pattern]
-    return Row(
+    return BaselineRow(
         task.pattern, task.name, task.input, task.train_figures, task.test_figures, task.training.epochs,
         str(task.training), models.parameters(net), fitted, right, nsfrc_accuracy(task.pattern, task.test_figures),
         paper_mlp if task.model == MLP else paper_resnet50, seconds, SEED,
     )
 
 
-def complete(out: Path, wanted: Sequence[Task], work: Callable[[Task], Row] = trained) -> Iterator[Row]:
+def complete(out: Path, wanted: Sequence[Task], work: Callable[[Task], BaselineRow] = trained) -> Iterator[BaselineRow]:
     """The row of every task: kept where `out` has it with the same settings, else trained."""
-    rows: list[Row] = read_csv(out, Row) if out.exists() else []
+    rows: list[BaselineRow] = read_csv(out, BaselineRow) if out.exists() else []
     for task in wanted:
         row = next((row for row in rows if settings_of(row) == task.settings), None)
         if row is not None:
@@ -203,7 +203,7 @@ def complete(out: Path, wanted: Sequence[Task], work: Callable[[Task], Row] = tr
         yield row or work(task)
 
 
-def measure(quick: bool, folder: Path) -> Iterator[Row]:
+def measure(quick: bool, folder: Path) -> Iterator[BaselineRow]:
     """All patterns and both models; one pattern and few figures if `quick`."""
     with torch_threads(1):
         wanted = tasks(PATTERNS[:1] if quick else PATTERNS, (MLP, RESNET50), quick)
@@ -219,12 +219,12 @@ def tell(results: Results) -> str:
     header = ["pattern", "model", "trained on", "right in training", "right in the test", "nsfrc, same test",
               "such a model, paper"]
     size = f"{SIDE} × {SIDE} pixels, {RESNET50_FIGURES:,} figures, {TRAININGS[RESNET50].epochs} epochs"
-    return f"{markdown(header, lines)}\n\nIn per cent, but for the figures trained on. ResNet50 is trained at a size " \
-        f"for a CPU ({size}) and not at the paper's, where there were up to {max(FIGURES.values()):,} figures; the " \
-        f"paper's column is on its own figures."
+    return f"{markdown(header, lines)}\n\nIn per cent, except for the figures trained on. ResNet50 is trained at a " \
+        f"size for a CPU ({size}) and not at the paper's, where there were up to {max(FIGURES.values()):,} figures; " \
+        f"the paper's column is on its own figures."
 
 
 PART = Part(
     "baselines", "what networks learn from figures of a pattern without rules, beside nsfrc on the same test figures",
-    (Table("baselines", Row, KEYS, (Judged("test_accuracy", slack=3.0, absolute=True),)),), measure, tell,
+    (Table("baselines", BaselineRow, KEYS, (Judged("test_accuracy", slack=3.0, absolute=True),)),), measure, tell,
 )

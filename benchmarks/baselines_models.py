@@ -99,7 +99,7 @@ def train(build: Callable[[], nn.Module], examples: Examples, training: Training
 
 @torch.no_grad()
 def accuracy(net: nn.Module, examples: Examples, batch: int = 100) -> float:
-    """The share in per cent that a trained network answers rightly."""
+    """The share in per cent that a trained network answers correctly."""
     right = 0
     for start in range(0, len(examples), batch):
         logits = net(_numbers(examples.inputs[start:start + batch])).squeeze(1)

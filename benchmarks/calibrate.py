@@ -13,9 +13,9 @@ from pathlib import Path
 
 import torch
 
-from nsfrc.artifact import write_whole
 from nsfrc.benchmarks.kandinsky import CALIBRATION_SEED, answers
 from nsfrc.data.kandinsky import PATTERNS
+from nsfrc.files import write_whole
 from nsfrc.inference import calibration
 from nsfrc.pipelines import pipeline
 

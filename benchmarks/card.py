@@ -12,10 +12,10 @@ from functools import cache
 
 from nsfrc.benchmarks import phases
 from nsfrc.benchmarks.counts import Loops, Work
+from nsfrc.compiler.plan import Plan
 from nsfrc.engines.gpu import launch
 from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, Shape
 from nsfrc.engines.gpu.tables import Tables, layout, pack
-from nsfrc.plan import Plan
 
 SHAPES = (PROGRAM, CLAUSE)
 FLOAT = 4  # bytes
@@ -31,7 +31,7 @@ class Card:
     fp32_each: int = 64  # cores: 19.5 TFLOP/s where all is fused to multiply and add; NVIDIA A100 whitepaper
     special_each: int = 16  # exponentials or reciprocals; CUDA programming guide, throughput of instructions for 8.0
     memory: float = 40e9  # NVIDIA A100 whitepaper
-    memory_rate: float = 1555e9  # bytes a second; NVIDIA A100 whitepaper
+    memory_rate: float = 1555e9  # bytes per second; NVIDIA A100 whitepaper
     l2: float = 40 * 2**20  # NVIDIA A100 whitepaper
     l2_clock: int = 5120  # read; NVIDIA A100 whitepaper
     l1_each: float = 192 * 2**10  # shared memory included; NVIDIA A100 whitepaper
@@ -99,7 +99,7 @@ class Cost:
     """An example's share of a task: operations, bytes, and seconds of every resource.
 
     useful, done: operations and values as in `counts.Work`, without and with the padding of tiles.
-    compulsory: bytes to and from memory if caches held the rest. tables: bytes, once a batch.
+    compulsory: bytes to and from memory if caches held the rest. tables: bytes, once per batch.
     workspace: bytes of a tile of examples. level: what holds the workspaces in use, "L1", "L2" or "memory".
     l1, l2, hbm: bytes moved. seconds: by resource.
     """

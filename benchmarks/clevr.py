@@ -19,10 +19,12 @@ import torch
 from nsfrc.benchmarks import end_to_end
 from nsfrc.benchmarks.measure import RESULTS, Timing, timed, write_csv
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.folders import Listing, folder, match_labels
+from nsfrc.inference.folders import Listing, folder
 from nsfrc.inference.images import read, to_tensor
+from nsfrc.inference.labels import from_folders
 from nsfrc.inference.measures import Measures
-from nsfrc.inference.stream import Asked, infer
+from nsfrc.inference.predictor import Asked, Predictor
+from nsfrc.inference.stream import stream
 from nsfrc.perception import used_weights
 from nsfrc.pipelines import Pipeline, pipeline
 
@@ -34,7 +36,7 @@ TIMED = 64  # images that times are taken from
 
 
 @dataclass(frozen=True)
-class Row:
+class ScenesRow:
     """One set and perception. tied: images with several highest scores. confusion: a row a label, columns answers."""
 
     program: str
@@ -48,7 +50,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class TimesRow(end_to_end.Row):
+class TimesRow(end_to_end.EndToEndRow):
     """As in end_to_end.csv; and seconds of the dense reference for one image, and what that is of `reasoning`.
 
     The latter at batch 1 only.
@@ -67,7 +69,7 @@ def sets(root: Path) -> dict[str, Path]:
     folders = [root.absolute(), *sorted(one for one in root.absolute().iterdir() if one.is_dir())]
     found = {SETS[one.name.lower()]: one for one in folders if one.name.lower() in SETS}
     if not found:
-        raise NsfrcError(f"{root} is none of {', '.join(SETS)}, nor has it a folder of such a name")
+        raise NsfrcError(f"{root} is not one of {', '.join(SETS)} and has no folder of such a name")
     return found
 
 
@@ -83,12 +85,12 @@ def available(weights: Path | None) -> list[str]:
     return found
 
 
-def accuracy(name: str, pipe: Pipeline, listing: Listing) -> Row:
+def accuracy(name: str, pipe: Pipeline, listing: Listing) -> ScenesRow:
     """Every image answered, and every miss named."""
     measures = Measures(pipe.program.targets)
-    labels = match_labels(listing.classes, pipe.program.targets)
+    labels = from_folders(listing.classes, pipe.program.questions)
     print(f"\n{pipe.program.name}, {name} ({pipe.perception.identity})")
-    for rows in infer(pipe, listing, Asked(labels=labels)):
+    for rows in stream(Predictor(pipe, Asked(labels=labels)), listing):
         for row in rows:
             measures.add(row.label, row.scores, row.answer)
             if row.error is not None or row.right is False:
@@ -98,7 +100,7 @@ def accuracy(name: str, pipe: Pipeline, listing: Listing) -> Row:
     if not measures.labelled:
         raise NsfrcError(f"{listing.root}: none of its images has a label")
     confusion = "; ".join(" ".join(map(str, row)) for row in measures.confusion.tolist())
-    return Row(
+    return ScenesRow(
         pipe.program.name, pipe.perception.identity, measures.count, measures.failed, measures.right,
         100 * measures.right / measures.labelled, measures.tied, confusion,
     )
@@ -106,9 +108,11 @@ def accuracy(name: str, pipe: Pipeline, listing: Listing) -> Row:
 
 def times(pipe: Pipeline, paths: Sequence[Path], batch: int, dense: Timing | None) -> TimesRow:
     found = end_to_end.measured(pipe, paths, batch, budget=3)
+    if dense is None:
+        return TimesRow(**asdict(found), dense_median=None, dense_p20=None, dense_p80=None, dense_over_reasoning=None)
     return TimesRow(
-        **asdict(found), dense_median=dense and dense.median, dense_p20=dense and dense.p20,
-        dense_p80=dense and dense.p80, dense_over_reasoning=dense and dense.median / found.reasoning,
+        **asdict(found), dense_median=dense.median, dense_p20=dense.p20, dense_p80=dense.p80,
+        dense_over_reasoning=dense.median / found.reasoning,
     )
 
 

@@ -11,13 +11,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from nsfrc import ir
 from nsfrc.benchmarks import naive
 from nsfrc.benchmarks.measure import Compared, compared, in_child, memory_mb, timed, timing
 from nsfrc.benchmarks.parts import PROGRAMS, Judged, Part, Results, Table, markdown, seconds, times
-from nsfrc.compiler import compile_file
-from nsfrc.ground import sizes
-from nsfrc.herbrand import Herbrand
+from nsfrc.compiler import ir
+from nsfrc.compiler.ground import sizes
+from nsfrc.compiler.herbrand import Herbrand
+from nsfrc.compiler.stages import Options, compile_file
 
 LARGE = ("threepairs", 12)
 RUNS = 3
@@ -62,7 +62,7 @@ result.update(compile_once({program!r}, {slots!r}, {baseline!r}))
 def compile_once(name: str, slots: int | None, baseline: bool) -> dict[str, float]:
     """What one compilation took and made; to be run in a process of its own. slots: objects, or as declared."""
     start = time.perf_counter()
-    done = compile_file(name, slots=None if slots is None else {"object": slots})
+    done = compile_file(name, Options({} if slots is None else {"object": slots}))
     result: dict[str, float] = {
         "seconds": time.perf_counter() - start, "ground": done.seconds["ground"],
         "compile_gb": memory_mb("VmHWM") / 1e3,

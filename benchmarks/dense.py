@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 
 from nsfrc.benchmarks.card import A100, Card
-from nsfrc.plan import Plan
+from nsfrc.compiler.plan import Plan
 from nsfrc.program import Program
 
 FLOAT, INDEX = 4, 8  # bytes: float32, and int64 as torch indexes with

@@ -1,4 +1,4 @@
-"""From image files to answers on one CPU thread: images a second, and where the time goes.
+"""From image files to answers on one CPU thread: images per second, and where the time goes.
 
 The baseline is the perception model alone, from the same runs: the ratio says which share of the time is its own.
 """
@@ -18,9 +18,9 @@ import torch
 from nsfrc.benchmarks.measure import Compared, compared, timing
 from nsfrc.benchmarks.paper_figures_base import BLUE, ORANGE, PINK, SKY
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
-from nsfrc.data import folder as figures
+from nsfrc.contexts import torch_threads
+from nsfrc.data import figure_folder as figures
 from nsfrc.data.kandinsky import PATTERNS
-from nsfrc.engines.cpu.threads import torch_threads
 from nsfrc.inference.images import read, to_tensor
 from nsfrc.pipelines import Pipeline, pipeline
 
@@ -31,8 +31,8 @@ SEED = 4_000_000
 
 
 @dataclass(frozen=True)
-class Row(Compared):
-    """One program, model and batch size, one thread: seconds a batch, together and of each stage (medians).
+class EndToEndRow(Compared):
+    """One program, model and batch size, one thread: seconds per batch, together and of each stage (medians).
 
     The ratio is below 1: the share of the time that the baseline, perception alone, takes.
     """
@@ -49,12 +49,12 @@ class Row(Compared):
 
     def __str__(self) -> str:
         parts = "  ".join(f"{stage} {1e3 * getattr(self, stage) / self.batch:.3f}" for stage in STAGES)
-        return f"{self.program:<13} batch {self.batch:<4} {self.images_per_second:6.1f} images/s  ms an image: {parts}"
+        return f"{self.program:<13} batch {self.batch:<4} {self.images_per_second:6.1f} images/s  ms per image: {parts}"
 
 
 @dataclass(frozen=True)
 class BatchRow:
-    """One batch size over all patterns: seconds a batch, mean and standard deviation, and mean seconds a stage."""
+    """One batch size over all patterns: seconds per batch, mean and standard deviation, and mean seconds per stage."""
 
     batch: int
     patterns: int
@@ -92,7 +92,7 @@ def stages(pipe: Pipeline, paths: Sequence[Path]) -> list[float]:
     return [later - earlier for earlier, later in itertools.pairwise(marks)]
 
 
-def measured(pipe: Pipeline, paths: Sequence[Path], batch: int, budget: float) -> Row:
+def measured(pipe: Pipeline, paths: Sequence[Path], batch: int, budget: float) -> EndToEndRow:
     """Batches of files, one after another, for some seconds."""
     stages(pipe, paths[:batch])
     runs: list[list[float]] = []
@@ -103,13 +103,13 @@ def measured(pipe: Pipeline, paths: Sequence[Path], batch: int, budget: float) -
     total = timing(map(sum, runs))
     by_stage = [timing(run[i] for run in runs) for i in range(len(STAGES))]
     parts = [one.median for one in by_stage]
-    return Row(**compared(total, "perception alone", by_stage[1]), program=pipe.program.name,
+    return EndToEndRow(**compared(total, "perception alone", by_stage[1]), program=pipe.program.name,
                model=pipe.perception.identity, batch=batch, decode=parts[0], perception=parts[1], facts=parts[2],
                reasoning=parts[3], images_per_second=batch / total.median,
                facts_and_reasoning_share=(parts[2] + parts[3]) / sum(parts))
 
 
-def measure(quick: bool, folder: Path) -> Iterator[Row]:
+def measure(quick: bool, folder: Path) -> Iterator[EndToEndRow]:
     with torch_threads(1), tempfile.TemporaryDirectory() as scratch:
         for pattern in ("twopairs", "nine_circles") if quick else PATTERNS:
             paths = list(figures.write(pattern, Path(scratch) / pattern, 32 if quick else 100, SEED))
@@ -123,7 +123,7 @@ def tell(results: Results) -> str:
         [str(row.batch), f"{row.batch / row.mean:.0f}", *(f"{1e3 * getattr(row, s) / row.batch:.3g}" for s in STAGES)]
         for row in results["end_to_end_by_batch"] if row.batch in (1, 5, 10, 16, 50)
     ]
-    table = markdown(["batch", "images a second", *(f"{stage}, ms an image" for stage in STAGES)], lines)
+    table = markdown(["batch", "images per second", *(f"{stage}, ms per image" for stage in STAGES)], lines)
     return f"{table}\n\nFrom image file to answer on one thread, mean over the patterns. In the CSV the baseline is " \
         "the detector alone, so the ratio is its share of the time."
 
@@ -136,7 +136,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
     batches = [row.batch for row in rows]
     figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4), layout="constrained")
     left.errorbar(batches, [1e3 * r.mean for r in rows], [1e3 * r.deviation for r in rows], marker="o", capsize=3)
-    left.set(xlabel="images in a batch", ylabel="milliseconds a batch",
+    left.set(xlabel="images in a batch", ylabel="milliseconds per batch",
              title=f"Files to answers, {rows[0].patterns} patterns, one thread")
     left.set_ylim(bottom=0)
     left.grid(alpha=0.3)
@@ -147,7 +147,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
         right.bar(places, part, bottom=bottom, label=stage, color=color)
         bottom = [low + more for low, more in zip(bottom, part, strict=True)]
     right.set_xticks(places, [str(b) for b in batches])
-    right.set(xlabel="images in a batch", ylabel="milliseconds an image", title="Where the time goes")
+    right.set(xlabel="images in a batch", ylabel="milliseconds per image", title="Where the time goes")
     right.legend()
     figure.savefig(path, dpi=130)
     plt.close(figure)
@@ -157,8 +157,8 @@ def draw(results: Results, folder: Path) -> list[Path]:
 # What is not the perception model's own doing; the detector's time is the baseline and judged by nobody.
 OURS = Judged("facts_and_reasoning_share", higher_is_better=False, slack=0.5)
 PART = Part(
-    "end_to_end", "image files to answers, images a second",
-    (Table("end_to_end", Row, ("program", "batch"), (OURS,)),
+    "end_to_end", "image files to answers, images per second",
+    (Table("end_to_end", EndToEndRow, ("program", "batch"), (OURS,)),
      Table("end_to_end_by_batch", BatchRow, ("batch",), judged=())),
     measure, tell, draw, by_batch,
 )

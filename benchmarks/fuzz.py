@@ -22,16 +22,18 @@ ROOT = Path(__file__).resolve().parent.parent
 if str(ROOT) not in sys.path:
     sys.path.insert(0, str(ROOT))
 
-from nsfrc.compiler import compile_sentences  # noqa: E402
+from nsfrc.compiler.levels import LevelPlan  # noqa: E402
+from nsfrc.compiler.parse import parse  # noqa: E402
+from nsfrc.compiler.stages import Options, compile_sentences  # noqa: E402
+from nsfrc.compiler.verify import verify_levels, verify_plan  # noqa: E402
 from nsfrc.errors import CompileError, Diagnostics, NsfrcError, Source  # noqa: E402
-from nsfrc.parse import parse  # noqa: E402
-from nsfrc.verify import verify_plan  # noqa: E402
 
 MAX_ROWS = 100_000  # larger programs are refused, to keep the rate
 
 TOKENS = """
     kp color shape in closeby obj1 img red blue circle true fail false dif query type pred neural target slots steps
-    gamma include dynamic table mod is findall member write nl X Y Z O1 _ _X 0 1 2 -1 1.5 1e400 0'a 0x1f 12abc 'a b'
+    gamma classes threshold include dynamic table mod is findall member write nl X Y Z O1 _ _X 0 1 2 -1 1.5 1e400
+    0'a 0x1f 12abc 'a b'
     'it''s' '\\n' '\\x41\\' '\\q' ' " `a` "s" "" '' [] {} ( ) [ ] { } , ; | ! . :- --> ?- -> *-> :: \\+ = \\= == \\==
     @< =.. =:= =\\= < > =< >= : + - * / // << ** ^ \\ /\\ % /* */ é Ω § \\
 """.split()
@@ -49,7 +51,8 @@ ARGUMENTS = {
     "image": ["X", "X", "img"], "object": ["O", "P", "O", "P", "_", "obj1"], "color": ["C", "D", "red", "blue"],
     "number": ["S", "S", "1", "2.5"], "any": ["X", "Y", "_", "f(X)", "purple", "red", "[]", "-1", "'a b'"],
 }
-EXTRAS = ["warm(blue).", ":- pred(pair(object, object)).", ":- target(pair(_, _)).", "?- alarm.", "query(kp(img))."]
+EXTRAS = ["warm(blue).", ":- pred(pair(object, object)).", ":- target(pair(_, _)).", "?- alarm.", "query(kp(img)).",
+          ":- classes([pair(_, obj1), alarm]).", ":- threshold(pair(_, P), 0.5)."]
 EQUAL_NOT = "\\="
 TOKEN = re.compile(r"\w+|\s+|[^\w\s]")
 ALPHABET = "abXY_01 \n\t.,;:-()[]{}|!'\"`\\/*%+=<>@#$^&~?é\0\u2028"
@@ -59,8 +62,12 @@ def compile_text(text: str) -> str:
     """Run one text: 'program', 'refused', or an exception that should not be."""
     found = Diagnostics()
     try:
-        done = compile_sentences(parse(Source("fuzz.pl", text), found), Path("fuzz.pl"), found, max_rows=MAX_ROWS)
-        verify_plan(done.plan, done.ground)
+        sentences = parse(Source("fuzz.pl", text), found)
+        done = compile_sentences(sentences, Path("fuzz.pl"), found, Options(max_rows=MAX_ROWS))
+        if isinstance(done.plan, LevelPlan):
+            verify_levels(done.plan, done.ground)
+        else:
+            verify_plan(done.plan, done.ground)
         outcome = "program"
     except (CompileError, NsfrcError) as refused:
         str(refused)

@@ -26,6 +26,7 @@ HEADER = f"""\
 % {{clauses}} clauses, generated from seed {{seed}}.
 
 :- use_module(library(nsfr)).
+:- semantics(paper).
 :- include('kandinsky.pl').
 
 :- type(object, slots({OBJECTS})).
@@ -49,7 +50,7 @@ Figure = list[tuple[str, str]]
 
 
 def program_text(clauses: int, seed: int = 0) -> str:
-    """A program with so many clauses, those of the pairs included (so at least one more than they are)."""
+    """A program with this many clauses, those of the pairs included (so at least one more than they are)."""
     if clauses <= len(PAIRS):
         raise ValueError(f"a generated program has more than {len(PAIRS)} clauses, not {clauses}")
     facts = "\n".join(f"diff_color({x}, {y})." for x, y in permutations(COLOURS, 2))

@@ -20,7 +20,7 @@ from nsfrc.benchmarks.generated import program_text
 from nsfrc.benchmarks.measure import Compared, compared, timed_beside
 from nsfrc.benchmarks.paper_figures_base import BLUE, GREY, RED
 from nsfrc.benchmarks.parts import Part, Results, Table, markdown, seconds, times
-from nsfrc.engines.cpu.threads import torch_threads
+from nsfrc.contexts import torch_threads
 from nsfrc.program import compile as compile_program
 
 if TYPE_CHECKING:
@@ -58,12 +58,12 @@ class Grown(Compared):
     @property
     def without(self) -> str:
         """Why there is no ratio."""
-        return f"needs {self.dense_gb:,.1f} GB a clause" if self.dense_gb > DENSE_LIMIT_GB else "left out"
+        return f"needs {self.dense_gb:,.1f} GB per clause" if self.dense_gb > DENSE_LIMIT_GB else "left out"
 
 
 @dataclass(frozen=True)
 class ObjectsRow(Grown):
-    """A shipped program with so many objects."""
+    """A shipped program with this many objects."""
 
     program: str
     objects: int
@@ -74,7 +74,7 @@ class ObjectsRow(Grown):
 
 @dataclass(frozen=True)
 class ClausesRow(Grown):
-    """A generated program with so many clauses."""
+    """A generated program with this many clauses."""
 
     clauses: int
 
@@ -182,7 +182,7 @@ def _label(axes: Any, objects: Sequence[int], clauses: Sequence[int]) -> None:
     for column, ticks in ((0, objects), (1, clauses)):
         axes[1, column].set_xticks(ticks, [f"{tick:,}" for tick in ticks])
         axes[1, column].set_xticks([], minor=True)
-    axes[0, 0].set(title="by objects", ylabel="seconds a batch")
+    axes[0, 0].set(title="by objects", ylabel="seconds per batch")
     axes[0, 1].set(title="by clauses, generated programs of four objects")
     axes[1, 0].set(xlabel="objects", ylabel="rows")
     axes[1, 1].set(xlabel="clauses")

@@ -25,6 +25,7 @@ CALIBRATION_SEED = 2_000_000
 TEST_SEED = 3_000_000
 BASELINE_SEED = 6_000_000  # what the baselines train on
 CONFUSION_SEED = 7_000_000  # pattern-free, for `nsfrc figures`
+SEMANTICS_SEED = 8_000_000  # what both semantics are asked about
 BATCH = 50
 SURE = 0.5  # objectness from which on an object counts as found
 
@@ -41,9 +42,9 @@ class Answers:
 def answers(pipe: Pipeline, pattern: str, seed: int, count: int) -> Answers:
     """Draw figures 0 … count − 1 of a pattern and run them through a pipeline."""
     labels, scores, right = [], [], []
-    made = _batches(pattern, seed, count)
-    with click.progressbar(made, length=-(-count // BATCH), label=f"{pattern:<14}", file=sys.stderr) as batches:
-        for batch in batches:
+    made = batches(pattern, seed, count)
+    with click.progressbar(made, length=-(-count // BATCH), label=f"{pattern:<14}", file=sys.stderr) as shown:
+        for batch in shown:
             pixels = [prepare(Image.fromarray(render(one.figure)), pipe.perception.size) for one in batch]
             found = pipe.predict(to_tensor(pixels))
             labels += [bool(one.label) for one in batch]
@@ -52,7 +53,8 @@ def answers(pipe: Pipeline, pattern: str, seed: int, count: int) -> Answers:
     return Answers(np.array(labels), np.array(scores), np.array(right))
 
 
-def _batches(pattern: str, seed: int, count: int) -> Iterator[list[Labelled]]:
+def batches(pattern: str, seed: int, count: int) -> Iterator[list[Labelled]]:
+    """Figures 0 … count − 1 of a pattern, some at a time."""
     for start in range(0, count, BATCH):
         yield [figure(pattern, seed, i) for i in range(start, min(start + BATCH, count))]
 

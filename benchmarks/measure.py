@@ -19,8 +19,8 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from nsfrc.artifact import write_whole
 from nsfrc.errors import NsfrcError
+from nsfrc.files import write_whole
 
 RESULTS = Path(__file__).parent / "results"
 MEASURED_WITH = "measured_with"

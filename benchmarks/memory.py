@@ -1,7 +1,7 @@
 """Peak memory of reasoning V0 → V_T: what the CPU engine adds, beside what the dense reference adds.
 
 Counted from where a process stands that has imported everything, loaded the kernels and built V0, to the peak while
-the reasoner is built and run once. A process a program; before each count freed memory is given back to the system
+the reasoner is built and run once. One process per program; before each count freed memory is given back to the system
 and the peak set back, so that nothing that came before hides what is counted.
 """
 

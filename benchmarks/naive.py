@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import permutations, product
 
-from nsfrc import ir
+from nsfrc.compiler import ir
+from nsfrc.compiler.herbrand import FALSE, TRUE, reading_order
 from nsfrc.errors import NsfrcError
-from nsfrc.herbrand import FALSE, TRUE, reading_order
 
 Fact = tuple[str, tuple[str, ...]]
 Row = tuple[int, int, tuple[int, ...]]
@@ -44,7 +44,7 @@ def _facts(program: ir.Program, constants: Constants) -> Iterator[Fact]:
     """The ground atoms after false and true, in order: arguments pairwise different."""
     for predicate in sorted(program.predicates, key=lambda p: (reading_order(p.name), len(p.types))):
         for args in product(*(sorted(constants[name], key=reading_order) for name in predicate.types)):
-            if len(set(args)) == len(args):
+            if len(set(zip(predicate.types, args, strict=True))) == len(args):
                 yield predicate.name, args
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from nsfrc.artifact import write_whole
 from nsfrc.benchmarks.paper_figures_base import LETTERS, Drawn, Wanted, as_csv, as_png
 from nsfrc.errors import NsfrcError, did_you_mean
+from nsfrc.files import write_whole
 
 NAMES = ("softor", "batch", "statistics", "confusion")
 
@@ -22,7 +22,7 @@ def chosen_names(text: str) -> tuple[str, ...]:
             hint = did_you_mean(name, NAMES) or f"there are {', '.join(NAMES)}"
             raise NsfrcError(f"there is no figure called {name!r}: {hint}")
     if not wanted:
-        raise NsfrcError(f"--only names no figure: there are {', '.join(NAMES)}")
+        raise NsfrcError(f"--only is empty: the figures are {', '.join(NAMES)}")
     return tuple(name for name in NAMES if name in wanted)
 
 

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 # Okabe and Ito's colours, which every kind of sight tells apart.
 BLUE, ORANGE, GREEN, PINK, SKY, RED = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00"
 GREY = "#555555"
-LETTERS = {
+LETTERS: dict[Any, Any] = {
     "font.size": 10.5, "axes.titlesize": 11.5, "axes.labelsize": 10.5, "legend.fontsize": 9.5, "figure.titlesize": 14,
     "axes.spines.top": False, "axes.spines.right": False, "axes.axisbelow": True, "grid.alpha": 0.3,
 }
@@ -68,7 +68,7 @@ def as_png(figure: Figure) -> bytes:
 
 
 def as_csv(rows: Sequence[Any]) -> bytes:
-    """A line a row, numbers with six digits."""
+    """One line per row, numbers with six digits."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow([field.name for field in fields(rows[0])])

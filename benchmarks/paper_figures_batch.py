@@ -38,8 +38,8 @@ MILLI = 1e3
 
 
 @dataclass(frozen=True)
-class Row:
-    """A point of a line, or the height of a band: milliseconds a batch. sets: over how many it is the mean."""
+class TimeByBatch:
+    """A point of a line, or the height of a band: milliseconds per batch. sets: over how many it is the mean."""
 
     panel: str
     of: str
@@ -69,27 +69,28 @@ def _read(folder: Path, name: str, kind: type) -> list[Any]:
         raise Missing(f"the figure batch is drawn from {name}, which is not in {folder}: "
                       f"nsfrc bench --quick --out FOLDER makes it, then pass --results FOLDER")
     if not (found := read_csv(path, kind)):
-        raise NsfrcError(f"{path} has no rows: nsfrc bench --quick --out {folder} makes it anew")
+        raise NsfrcError(f"{path} has no rows: nsfrc bench --quick --out {folder} makes it again")
     return found
 
 
-def reasoning_rows(rows: Sequence[Reasoning]) -> list[Row]:
+def reasoning_rows(rows: Sequence[Reasoning]) -> list[TimeByBatch]:
     """Rows over all sets: a mean over those that fit into memory would be one over the smaller programs."""
     sets = max(row.sets for row in rows)
-    return [Row("reasoning", r.engine, r.threads, r.batch, r.sets, MILLI * r.mean, MILLI * r.deviation)
+    return [TimeByBatch("reasoning", r.engine, r.threads, r.batch, r.sets, MILLI * r.mean, MILLI * r.deviation)
             for r in sorted(rows, key=lambda r: (r.engine, r.threads, r.batch)) if r.sets == sets]
 
 
-def whole_rows(rows: Sequence[Whole]) -> list[Row]:
+def whole_rows(rows: Sequence[Whole]) -> list[TimeByBatch]:
     """The whole and its stages, of which only the whole has a deviation."""
     ordered = sorted(rows, key=lambda r: r.batch)
-    found = [Row("end to end", "all", 1, r.batch, r.patterns, MILLI * r.mean, MILLI * r.deviation) for r in ordered]
-    return found + [Row("end to end", stage, 1, r.batch, r.patterns, MILLI * getattr(r, stage), None)
+    found = [TimeByBatch("end to end", "all", 1, r.batch, r.patterns, MILLI * r.mean, MILLI * r.deviation)
+             for r in ordered]
+    return found + [TimeByBatch("end to end", stage, 1, r.batch, r.patterns, MILLI * getattr(r, stage), None)
                     for stage in STAGES for r in ordered]
 
 
-def _reasoning(axis: Axes, points: Sequence[Row]) -> None:
-    """A line an engine and number of threads, both axes logarithmic."""
+def _reasoning(axis: Axes, points: Sequence[TimeByBatch]) -> None:
+    """One line per engine and number of threads, both axes logarithmic."""
     for engine in (*ENGINES, *sorted({p.of for p in points} - ENGINES.keys())):
         name, colour, marker = ENGINES.get(engine, (engine, "black", "x"))
         for style, threads in zip(LINES, sorted({p.threads for p in points if p.of == engine}), strict=False):
@@ -99,7 +100,7 @@ def _reasoning(axis: Axes, points: Sequence[Row]) -> None:
             axis.plot(batches, means, style, marker=marker, ms=4.5, color=colour, label=name + suffix)
             if style == LINES[0]:
                 axis.errorbar(batches, means, _bars(line), fmt="none", color=colour, capsize=2.5, lw=1, alpha=0.7)
-    axis.set(xscale="log", yscale="log", xlabel="images in a batch", ylabel="milliseconds a batch",
+    axis.set(xscale="log", yscale="log", xlabel="images in a batch", ylabel="milliseconds per batch",
              title=f"Reasoning alone, {points[0].sets} sets")
     _, top = axis.get_ylim()
     axis.set_ylim(top=5 * top)  # room for the legend
@@ -110,13 +111,13 @@ def _reasoning(axis: Axes, points: Sequence[Row]) -> None:
     axis.legend(frameon=False, loc="upper left", title=note, title_fontsize=9, alignment="left")
 
 
-def _bars(line: Sequence[Row]) -> list[list[float]]:
+def _bars(line: Sequence[TimeByBatch]) -> list[list[float]]:
     """Deviations below and above; none below where it is more than the mean, which a logarithmic axis cannot show."""
     deviations = [p.deviation or 0.0 for p in line]
     return [[d if d < p.mean else 0.0 for p, d in zip(line, deviations, strict=True)], deviations]
 
 
-def _whole(axis: Axes, points: Sequence[Row]) -> None:
+def _whole(axis: Axes, points: Sequence[TimeByBatch]) -> None:
     """Bands of the stages, and the whole with its deviation above them."""
     whole = [p for p in points if p.of == "all"]
     batches = [p.batch for p in whole]
@@ -125,7 +126,7 @@ def _whole(axis: Axes, points: Sequence[Row]) -> None:
                    colors=list(COLOURS.values()), alpha=0.75)
     axis.errorbar(batches, [p.mean for p in whole], [p.deviation or 0 for p in whole], color="black", marker="o", ms=4,
                   capsize=3, lw=1.2, label="all, and standard deviation")
-    axis.set(xlabel="images in a batch", ylabel="milliseconds a batch",
+    axis.set(xlabel="images in a batch", ylabel="milliseconds per batch",
              title=f"From image file to answer, one thread, {whole[0].sets} sets",
              ylim=(0, None), xlim=(min(batches), None))
     axis.grid()
@@ -138,7 +139,7 @@ def _percent(share: float) -> str:
     return f"{share:.1%}" if share >= 0.001 else "< 0.1%"
 
 
-def _share(points: Sequence[Row], stage: str) -> float:
+def _share(points: Sequence[TimeByBatch], stage: str) -> float:
     """Of the time of all stages, at the largest batch."""
     largest = max(p.batch for p in points)
     parts = {p.of: p.mean for p in points if p.batch == largest and p.of != "all"}

@@ -31,7 +31,7 @@ SEEN_NAMES = (*KANDINSKY.classes, "missed")
 
 
 @dataclass(frozen=True)
-class Row:
+class ConfusionCell:
     """How many objects of one class were seen as another, and what share of that class they are."""
 
     true: str
@@ -68,9 +68,9 @@ def shares(table: np.ndarray) -> np.ndarray:
     return classes / np.maximum(1, classes.sum(1, keepdims=True))
 
 
-def rows(table: np.ndarray) -> list[Row]:
+def rows(table: np.ndarray) -> list[ConfusionCell]:
     part = shares(table)
-    return [Row(TRUE_NAMES[i], SEEN_NAMES[j], int(n), float(part[i, j]) if i < NOTHING else None)
+    return [ConfusionCell(TRUE_NAMES[i], SEEN_NAMES[j], int(n), float(part[i, j]) if i < NOTHING else None)
             for (i, j), n in np.ndenumerate(table) if (i, j) != (NOTHING, NOTHING)]
 
 

@@ -21,7 +21,7 @@ SOFTER = 10  # times γ: what a softer soft-or does
 
 
 @dataclass(frozen=True)
-class Row:
+class SoftorPoint:
     """One point. softor is with γ, softer with ten times that, both divided by Z of an image with this atom alone."""
 
     x: float
@@ -40,14 +40,14 @@ class Row:
         return self.softor - self.probabilistic_sum
 
 
-def rows(gamma: float, side: int) -> list[Row]:
+def rows(gamma: float, side: int) -> list[SoftorPoint]:
     """Points of [0, 1]², x changing fastest; the soft-or is the reference engine's."""
     line = torch.linspace(0, 1, side, dtype=torch.float64)
     y, x = (part.reshape(-1, 1) for part in torch.meshgrid(line, line, indexing="ij"))
     pair = torch.stack([x, y])  # [2, B, G]: every point is an image of its own with one atom
     soft, softer = (softor(pair, 0, Run(steps=1, gamma=g)) for g in (gamma, SOFTER * gamma))
     columns = (x, y, soft, softer, pair.amax(0), x + y - x * y)
-    return [Row(*values) for values in torch.cat(columns, 1).tolist()]
+    return [SoftorPoint(*values) for values in torch.cat(columns, 1).tolist()]
 
 
 def draw(wanted: Wanted) -> Drawn:
@@ -75,7 +75,7 @@ def _signed(value: float) -> str:
     return f"{value:.2g}".replace("-", "−")
 
 
-def _surface(axis: Any, points: list[Row], name: str, title: str) -> None:
+def _surface(axis: Any, points: list[SoftorPoint], name: str, title: str) -> None:
     """A column over the unit square; steps of colour are lines of equal height."""
     import matplotlib
 
@@ -93,7 +93,7 @@ def _surface(axis: Any, points: list[Row], name: str, title: str) -> None:
     axis.set_box_aspect((1, 1, 0.75), zoom=1.0)
 
 
-def _section(axis: Axes, points: list[Row], gamma: float) -> None:
+def _section(axis: Axes, points: list[SoftorPoint], gamma: float) -> None:
     """All of them as lines, where y is SECTION."""
     nearest = min({p.y for p in points}, key=lambda y: abs(y - SECTION))
     line = [p for p in points if p.y == nearest]

@@ -1,4 +1,4 @@
-"""What pattern-free figures are made of: classes, objects a figure, where they are, how large."""
+"""What pattern-free figures are made of: classes, objects per figure, where they are, how large."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Statistics:
 
 
 @dataclass(frozen=True)
-class Row:
+class StatisticsRow:
     """quantity: class, objects, centre or size. value: the class, the number, or where a cell of the histogram starts;
     of a centre, x is `value` and y is `y`."""
 
@@ -59,12 +59,12 @@ def statistics(figures: Iterable[Figure]) -> Statistics:
     return Statistics(len(made), classes, objects, centres.astype(int), sizes)
 
 
-def rows(found: Statistics) -> list[Row]:
+def rows(found: Statistics) -> list[StatisticsRow]:
     """The counts as lines of one table."""
-    made = [Row("class", name, "", int(n)) for name, n in zip(KANDINSKY.classes, found.classes, strict=True)]
-    made += [Row("objects", objects, "", n) for objects, n in found.objects.items()]
-    made += [Row("centre", x / CELLS, y / CELLS, int(n)) for (y, x), n in np.ndenumerate(found.centres)]
-    return made + [Row("size", float(low), "", int(n)) for low, n in zip(SIZES, found.sizes, strict=False)]
+    made = [StatisticsRow("class", name, "", int(n)) for name, n in zip(KANDINSKY.classes, found.classes, strict=True)]
+    made += [StatisticsRow("objects", objects, "", n) for objects, n in found.objects.items()]
+    made += [StatisticsRow("centre", x / CELLS, y / CELLS, int(n)) for (y, x), n in np.ndenumerate(found.centres)]
+    return made + [StatisticsRow("size", float(low), "", int(n)) for low, n in zip(SIZES, found.sizes, strict=False)]
 
 
 def draw(wanted: Wanted) -> Drawn:
@@ -104,7 +104,7 @@ def _classes(axis: Axes, found: Statistics) -> None:
 def _objects(axis: Axes, found: Statistics) -> None:
     numbers = list(found.objects)
     axis.bar(numbers, list(found.objects.values()), color=BLUE, width=0.8)
-    axis.set(xlabel="objects in a figure", ylabel="figures", title="Objects a figure", xticks=numbers)
+    axis.set(xlabel="objects in a figure", ylabel="figures", title="Objects per figure", xticks=numbers)
     axis.grid(axis="y")
 
 

@@ -2,7 +2,7 @@
 
     python -m nsfrc.benchmarks.published DIR         DIR/PATTERN/{true,false}, as in DIR/red-triangle/true
 
-Prints only: other people's figures are no part of the results that are kept.
+Prints only: other people's figures are not part of the results that are kept.
 """
 
 from __future__ import annotations
@@ -19,9 +19,11 @@ from nsfrc.data.figures import COLORS, SHAPES, Shape
 from nsfrc.data.kandinsky import PATTERNS
 from nsfrc.data.rules import RULES, doubtful
 from nsfrc.inference.calibration import threshold_for
-from nsfrc.inference.folders import folder, match_labels
-from nsfrc.inference.results import Row as Answered
-from nsfrc.inference.stream import Asked, infer
+from nsfrc.inference.folders import folder
+from nsfrc.inference.labels import from_folders
+from nsfrc.inference.predictor import Asked, Predictor
+from nsfrc.inference.rows import Row as Answered
+from nsfrc.inference.stream import stream
 from nsfrc.pipelines import Pipeline, pipeline
 
 
@@ -31,8 +33,8 @@ def published(pattern: str, pipe: Pipeline, threshold: float, images: Path) -> N
         print(f"{pattern:<14} no published figures: there is no folder {images}")
         return
     listing = folder(images)
-    labels = match_labels(listing.classes, pipe.program.targets)
-    rows = [row for rows in infer(pipe, listing, Asked(threshold, labels)) for row in rows]
+    asked = Asked(dict.fromkeys(pipe.program.targets, threshold), from_folders(listing.classes, pipe.program.questions))
+    rows = [row for rows in stream(Predictor(pipe, asked), listing) for row in rows]
     wrong = [row for row in rows if not row.right]
     by_rule = [row for row in wrong if row.objects is not None and follows(pattern, row.objects, row.answer == "true")]
     print(f"{pattern:<14} {len(rows)} published figures, {share(rows, wrong):.1f} % right; "

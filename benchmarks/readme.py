@@ -10,11 +10,11 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from nsfrc.artifact import write_whole
 from nsfrc.benchmarks import suite
 from nsfrc.benchmarks.measure import RESULTS
 from nsfrc.benchmarks.parts import Results, markdown, seconds, times
 from nsfrc.errors import NsfrcError
+from nsfrc.files import write_whole
 
 PAGE = RESULTS.parents[1] / "README.md"
 BATCHES = (1, 50, 1000)
@@ -29,7 +29,7 @@ def rows(part: str, folder: Path) -> Results:
 
 
 def accuracy(folder: Path) -> str:
-    """A row a pattern: nsfrc, the baselines trained here, and the paper's columns."""
+    """One row per pattern: nsfrc, the baselines trained here, and the paper's columns."""
     trained = {(row.pattern, row.model): row.test_accuracy for row in rows("baselines", folder)["baselines"]}
     models = list(dict.fromkeys(model for _, model in trained))
     lines = []
@@ -42,7 +42,7 @@ def accuracy(folder: Path) -> str:
 
 
 def speed(folder: Path) -> str:
-    """A row a program: how many times as fast as the dense reference, and the time of the largest batch."""
+    """One row per program: how many times as fast as the dense reference, and the time of the largest batch."""
     measured = [row for row in rows("reasoning", folder)["reasoning"] if row.engine == "cpu"]
     lines = []
     for program in dict.fromkeys(row.program for row in measured):
@@ -55,21 +55,21 @@ def speed(folder: Path) -> str:
 
 
 def end_to_end(folder: Path) -> str:
-    """A row a batch size: images a second, and milliseconds an image of every stage."""
+    """One row per batch size: images per second, and milliseconds per image of every stage."""
     measured = rows("end_to_end", folder)["end_to_end_by_batch"]
     stages = ("decode", "perception", "facts", "reasoning")
     lines = [
         [str(row.batch), f"{row.batch / row.mean:.0f}", *(seconds(getattr(row, stage) / row.batch) for stage in stages)]
         for row in measured if row.batch in (1, 16, 50)
     ]
-    return markdown(["batch", "images a second", *(f"{stage}, an image" for stage in stages)], lines)
+    return markdown(["batch", "images per second", *(f"{stage}, per image" for stage in stages)], lines)
 
 
 TABLES = {"accuracy": accuracy, "speed": speed, "end-to-end": end_to_end}
 
 
 def filled(text: str, folder: Path) -> str:
-    """The page with every table made anew from the folder."""
+    """The page with every table made again from the folder."""
     for name, table in TABLES.items():
         before, begin, rest = text.partition(f"<!-- {name} -->\n")
         _, end, after = rest.partition(f"\n<!-- /{name} -->")

@@ -21,7 +21,7 @@ from nsfrc.benchmarks.dense import gathered_gb
 from nsfrc.benchmarks.measure import Compared, compared, timed, timed_beside
 from nsfrc.benchmarks.paper_figures_base import BLUE, GREEN, RED
 from nsfrc.benchmarks.parts import KANDINSKY, PROGRAMS, Part, Results, Table, markdown, seconds, times
-from nsfrc.engines.cpu.threads import torch_threads
+from nsfrc.contexts import torch_threads
 from nsfrc.program import Program
 
 BATCHES = (1, 5, *range(10, 51, 5), 100, 200, 500, 1000)
@@ -31,7 +31,7 @@ DENSE = "dense reference"
 
 
 @dataclass(frozen=True)
-class Row(Compared):
+class ReasoningRow(Compared):
     """One program, engine, number of threads and batch: V0 → V_T of all atoms.
 
     targets_median: of the targets alone, from neural atoms. bound: the least seconds for that by `bound.py` (CPU only).
@@ -61,7 +61,7 @@ class Row(Compared):
 
 @dataclass(frozen=True)
 class BatchRow:
-    """One engine and batch size over the Kandinsky sets: seconds a batch, mean and standard deviation over the sets."""
+    """One engine and batch size over the Kandinsky sets: seconds per batch, mean and standard deviation over sets."""
 
     engine: str
     threads: int
@@ -80,7 +80,7 @@ def valuations(program: Program, batch: int) -> torch.Tensor:
     return torch.from_numpy(V0)
 
 
-def measure(quick: bool, folder: Path) -> Iterator[Row]:
+def measure(quick: bool, folder: Path) -> Iterator[ReasoningRow]:
     for name in KANDINSKY if quick else PROGRAMS:
         program = nsfrc.compile(name)
         for batch in QUICK_BATCHES if quick else BATCHES:
@@ -93,7 +93,7 @@ def measure(quick: bool, folder: Path) -> Iterator[Row]:
 
 
 @torch.no_grad()
-def _on_cpu(program: Program, batch: int, threads: int, quick: bool) -> Row:
+def _on_cpu(program: Program, batch: int, threads: int, quick: bool) -> ReasoningRow:
     budget = 0.1 if quick else 0.3
     V0 = valuations(program, batch)
     every, targets = program.reasoner(), program.reasoner(outputs="targets", inputs="neural")
@@ -105,13 +105,15 @@ def _on_cpu(program: Program, batch: int, threads: int, quick: bool) -> Row:
     )
     only, speed = timed(lambda: targets(V0), budget), throughput()  # together, because clocks wander
     least, exps = (bound / threads for bound in bounds(program, batch, speed))
-    return Row(**compared(mine, DENSE, dense), program=program.name, engine="cpu", threads=threads, batch=batch,
-               steps=program.steps, dense_gb=needed, targets_median=only.median, bound=least,
-               over_bound=only.median / least, over_exp=only.median / exps)
+    return ReasoningRow(
+        **compared(mine, DENSE, dense), program=program.name, engine="cpu", threads=threads, batch=batch,
+        steps=program.steps, dense_gb=needed, targets_median=only.median, bound=least,
+        over_bound=only.median / least, over_exp=only.median / exps,
+    )
 
 
 @torch.no_grad()
-def _on_gpu(program: Program, batch: int) -> Row:
+def _on_gpu(program: Program, batch: int) -> ReasoningRow:
     """Both on the card, waiting for it at the end of every run."""
     V0 = valuations(program, batch).cuda()
     every, targets = program.reasoner("gpu"), program.reasoner("gpu", outputs="targets", inputs="neural")
@@ -120,9 +122,11 @@ def _on_gpu(program: Program, batch: int) -> Row:
     mine, dense = timed_beside(
         _waited(every, V0), _waited(program.reasoner("reference"), V0) if needed <= DENSE_GB else None
     )
-    return Row(**compared(mine, DENSE, dense), program=program.name, engine="gpu", threads=1, batch=batch,
-               steps=program.steps, dense_gb=needed, targets_median=timed(_waited(targets, V0)).median, bound=None,
-               over_bound=None, over_exp=None)
+    return ReasoningRow(
+        **compared(mine, DENSE, dense), program=program.name, engine="gpu", threads=1, batch=batch,
+        steps=program.steps, dense_gb=needed, targets_median=timed(_waited(targets, V0)).median, bound=None,
+        over_bound=None, over_exp=None,
+    )
 
 
 def _waited(reasoner: torch.nn.Module, V0: torch.Tensor) -> Callable[[], None]:
@@ -157,11 +161,11 @@ def tell(results: Results) -> str:
         mine = {r.batch: r for r in rows if r.program == name}
         lines.append([name, *(_cell(mine[b]) if b in mine else "–" for b in shown)])
     table = markdown(["program", *(f"batch {b}" for b in shown)], lines)
-    return f"{table}\n\nSeconds a batch of the CPU engine on one thread, and how many times as fast as the dense " \
+    return f"{table}\n\nSeconds per batch of the CPU engine on one thread, and how many times as fast as the dense " \
         "reference on one thread in the same run it is."
 
 
-def _cell(row: Row) -> str:
+def _cell(row: ReasoningRow) -> str:
     return f"{seconds(row.median)} ({times(row.ratio) if row.ratio else row.without})"
 
 
@@ -191,7 +195,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
                       color=COLORS["dense"], label=f"dense reference, {label.partition(', ')[2] or label}")
         known = [r for r in mine if r.ratio and r.threads == 1 and r.engine == "cpu" and r.batch <= 50]
         best = f"\n{times(known[-1].ratio)} at batch {known[-1].batch}, one thread" if known else ""
-        axis.set(title=f"{name}{best}", xscale="log", yscale="log", xlabel="batch size", ylabel="seconds a batch")
+        axis.set(title=f"{name}{best}", xscale="log", yscale="log", xlabel="batch size", ylabel="seconds per batch")
         axis.grid(alpha=0.3)
     figure.legend(*grid[0, 0].get_legend_handles_labels(), loc="outside lower center", ncols=6, frameon=False)
     figure.savefig(path, dpi=100)
@@ -201,7 +205,7 @@ def draw(results: Results, folder: Path) -> list[Path]:
 
 PART = Part(
     "reasoning", "V0 to V_T by batch size, engines side by side",
-    (Table("reasoning", Row, ("program", "engine", "threads", "batch")),
+    (Table("reasoning", ReasoningRow, ("program", "engine", "threads", "batch")),
      Table("reasoning_by_batch", BatchRow, ("engine", "threads", "batch"), judged=())),
     measure, tell, draw, by_batch,
 )

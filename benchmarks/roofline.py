@@ -27,10 +27,10 @@ from nsfrc.benchmarks.card import A100, SHAPES, Card, Cost, Task, cost, full_fro
 from nsfrc.benchmarks.measure import RESULTS, Timing, write_csv
 from nsfrc.benchmarks.reasoning import PROGRAMS, valuations
 from nsfrc.benchmarks.roofline_report import describe, measured_line, plot
+from nsfrc.compiler.plan import Plan
 from nsfrc.engines.gpu import launch
 from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, Shape
 from nsfrc.errors import NsfrcError
-from nsfrc.plan import Plan
 from nsfrc.program import Program, open_program
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ OPERATIONS = ("mul", "add", "exp", "log", "div")
 
 
 @dataclass(frozen=True)
-class Row:
+class RooflineRow:
     """One program and batch with one file of kernels; all outputs, every clause chosen once.
 
     kind: "model" or "measured". direction: "forward", or "training" for forward and backward.
@@ -123,7 +123,7 @@ def dense_cost(program: Program, direction: str, batch: int) -> tuple[dense.Move
     return moved, dense.peak(program.plan, program.steps, batch, direction == "training")
 
 
-def model(program: Program, inputs: str, direction: str, batch: int, shape: Shape, card: Card = A100) -> Row:
+def model(program: Program, inputs: str, direction: str, batch: int, shape: Shape, card: Card = A100) -> RooflineRow:
     """The model's row."""
     todo = tasks(program, inputs, direction, shape)
     costs = [cost(task, batch, card) for task in todo]
@@ -131,7 +131,7 @@ def model(program: Program, inputs: str, direction: str, batch: int, shape: Shap
     seconds = sum(predicted(task, batch, card) for task in todo)
     moved, memory = dense_cost(program, direction, batch)
     fits, dense_seconds = memory <= card.memory, dense.seconds(moved, card)
-    return Row(
+    return RooflineRow(
         kind="model", card=card.name, program=program.name, inputs=inputs, direction=direction, batch=batch,
         kernels=shape.kernels, chosen=chosen(program, inputs, batch, card) == shape, steps=program.steps,
         **operations(costs),
@@ -151,14 +151,14 @@ def operations(costs: list[Cost]) -> dict[str, int]:
     return useful | {f"{name}_done": sum(c.done[name] for c in costs) for name in OPERATIONS}
 
 
-def models(program: Program, batches: tuple[int, ...] = BATCHES) -> list[Row]:
+def models(program: Program, batches: tuple[int, ...] = BATCHES) -> list[RooflineRow]:
     return [
         model(program, inputs, direction, batch, shape)
         for inputs in INPUTS for direction in DIRECTIONS for batch in batches for shape in SHAPES
     ]
 
 
-def measured(row: Row, card: str, fused: Timing, by_dense: Timing | None) -> Row:
+def measured(row: RooflineRow, card: str, fused: Timing, by_dense: Timing | None) -> RooflineRow:
     """A row of the model with what was measured in its place."""
     return replace(
         row, kind="measured", card=card, seconds=fused.median, p20=fused.p20, p80=fused.p80,
@@ -170,7 +170,7 @@ def measured(row: Row, card: str, fused: Timing, by_dense: Timing | None) -> Row
 def measure(
     program: Program, batches: tuple[int, ...], device: torch.device, name: str, memory: float,
     timer: Timer | None = None,
-) -> Iterator[Row]:
+) -> Iterator[RooflineRow]:
     """Both files of kernels in turn, and the dense reference where it fits. memory: bytes of the device."""
     if find_spec("triton") is None:
         raise NsfrcError('measuring needs the package triton: pip install "nsfrc[gpu]", or use --model')
@@ -190,7 +190,7 @@ def measure(
                     yield measured(row, name, timer(sample.run(engine)), by_dense)
 
 
-def write_plot(rows: list[Row], path: Path) -> str:
+def write_plot(rows: list[RooflineRow], path: Path) -> str:
     """What to tell the user about it."""
     if find_spec("matplotlib") is None:
         return 'no plot, which needs matplotlib: pip install "nsfrc[bench]"'
@@ -216,7 +216,7 @@ def main(arguments: list[str] | None = None) -> None:
 
 def run(options: argparse.Namespace) -> None:
     out: Path | None = options.out or (None if options.program else RESULTS)
-    rows: list[Row] = []
+    rows: list[RooflineRow] = []
     for program in [open_program(name) for name in options.program or PROGRAMS]:
         rows += report(program, tuple(options.batches), options.model, quiet=options.json)
         if out is not None:
@@ -225,7 +225,7 @@ def run(options: argparse.Namespace) -> None:
     print(json.dumps([asdict(row) for row in rows], indent=1) if options.json else "\n".join(said))
 
 
-def report(program: Program, batches: tuple[int, ...], model_only: bool, quiet: bool) -> list[Row]:
+def report(program: Program, batches: tuple[int, ...], model_only: bool, quiet: bool) -> list[RooflineRow]:
     """The model's rows, printed, then those measured if there is a card."""
     rows = models(program, batches)
     if not quiet:

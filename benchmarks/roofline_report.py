@@ -6,17 +6,17 @@ import io
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from nsfrc.artifact import write_whole
-from nsfrc.plan import Plan
+from nsfrc.compiler.plan import Plan
+from nsfrc.files import write_whole
 
 if TYPE_CHECKING:
-    from nsfrc.benchmarks.roofline import Row
+    from nsfrc.benchmarks.roofline import RooflineRow
 
 NAMES = {"mul": "multiplications", "add": "additions", "exp": "exponentials", "log": "logarithms", "div": "divisions"}
 FUSED, DENSE = "#2a4bd7", "#b03030"
 
 
-def describe(plan: Plan, rows: list[Row]) -> str:
+def describe(plan: Plan, rows: list[RooflineRow]) -> str:
     """A program with one kind of inputs: what an example costs on a full card, then times by batch."""
     first = rows[0]
     lines = [
@@ -27,7 +27,7 @@ def describe(plan: Plan, rows: list[Row]) -> str:
     return "\n".join([*lines, *_example(rows), *_batches(rows), ""])
 
 
-def _example(rows: list[Row]) -> list[str]:
+def _example(rows: list[RooflineRow]) -> list[str]:
     """Operations, bytes and bounds of an example in the largest batch, whole-program kernels."""
     of = {r.direction: r for r in rows if r.kernels == "program" and r.batch == max(x.batch for x in rows)}
     sides = [of["forward"], of["training"]]
@@ -49,7 +49,7 @@ def _example(rows: list[Row]) -> list[str]:
     return [f"    {text:34}" + "".join(f"{side:>34}" for side in both) for text, both in entries]
 
 
-def _batches(rows: list[Row]) -> list[str]:
+def _batches(rows: list[RooflineRow]) -> list[str]:
     lines = [f"    {'batch':>9}  {'direction':9} {'kernels':8} {'fused':>9} {'the other':>10}"
              f" {'dense':>9} {'dense memory':>14} {'dense/fused':>12}"]
     for direction in ("forward", "training"):
@@ -64,7 +64,7 @@ def _batches(rows: list[Row]) -> list[str]:
     return [*lines, "    ! more than the card has"] if any(not r.dense_fits for r in rows) else lines
 
 
-def measured_line(row: Row) -> str:
+def measured_line(row: RooflineRow) -> str:
     assert row.over_model is not None and row.p20 is not None and row.p80 is not None
     dense = f"dense {_time(row.dense_seconds)}, {row.dense_over:,.0f}×" if row.dense_seconds and row.dense_over else ""
     return (
@@ -74,7 +74,7 @@ def measured_line(row: Row) -> str:
     )
 
 
-def plot(rows: list[Row], path: Path) -> None:
+def plot(rows: list[RooflineRow], path: Path) -> None:
     """Time by batch size, a panel a program: fused and dense, forward and training, for neural inputs."""
     import matplotlib
 
@@ -93,7 +93,7 @@ def plot(rows: list[Row], path: Path) -> None:
     for axis in axes[-1]:
         axis.set_xlabel("batch size")
     for axis in axes[:, 0]:
-        axis.set_ylabel("seconds a batch")
+        axis.set_ylabel("seconds per batch")
     any_measured = any(r.kind == "measured" for r in rows)
     title = f"MODEL of the {rows[0].card} from published figures"
     figure.suptitle(title + ("; dots are measured" if any_measured else ": nothing here was measured"), fontsize=13)
@@ -106,7 +106,7 @@ def plot(rows: list[Row], path: Path) -> None:
     write_whole(path, image.getvalue())
 
 
-def _panel(axis: Any, rows: list[Row]) -> None:
+def _panel(axis: Any, rows: list[RooflineRow]) -> None:
     for direction, style in (("forward", "-"), ("training", "--")):
         mine = sorted((r for r in rows if r.kind == "model" and r.chosen and r.direction == direction),
                       key=lambda r: r.batch)

@@ -15,8 +15,9 @@ from nsfrc.errors import NsfrcError, did_you_mean
 # In the order in which they run: name → module.
 PARTS = {
     name: f"nsfrc.benchmarks.{module}" for name, module in {
-        "reasoning": "reasoning", "compile": "compiling", "memory": "memory", "growth": "growth",
-        "end_to_end": "end_to_end", "accuracy": "accuracy", "baselines": "baselines",
+        "reasoning": "reasoning", "semantics": "semantics", "compile": "compiling", "memory": "memory",
+        "growth": "growth", "language": "language", "end_to_end": "end_to_end", "accuracy": "accuracy",
+        "semantics_figures": "semantics_figures", "baselines": "baselines",
     }.items()
 }
 SLOW = ("baselines",)  # trains for an hour: only where it is asked for by name
@@ -33,7 +34,7 @@ def part(name: str) -> Part:
 
 
 def run(one: Part, folder: Path, quick: bool, say: Callable[[str], None]) -> None:
-    """Measure a part anew. Its files are rewritten after every row, so that stopping at any time loses none.
+    """Measure a part again. Its files are rewritten after every row, so that stopping at any time loses none.
 
     Until the part has come to its end, earlier rows stay that were not measured again; then they go.
     """
@@ -78,7 +79,7 @@ def _derived(one: Part, results: Results) -> Results:
 
 
 def load(one: Part, folder: Path, say: Callable[[str], None]) -> Results | None:
-    """What a folder has of a part, with derived rows made anew.
+    """What a folder has of a part, with derived rows made again.
 
     None where nothing was measured, or by another version, which is said.
     """
@@ -95,9 +96,9 @@ def draw(parts: Sequence[tuple[Part, Results]], folder: Path) -> list[Path]:
     """All pictures, from the rows alone; raises ImportError without matplotlib."""
     import matplotlib
 
-    from nsfrc.artifact import write_whole
     from nsfrc.benchmarks import paper_figures_batch
     from nsfrc.benchmarks.paper_figures_base import LETTERS, Wanted, as_png
+    from nsfrc.files import write_whole
 
     matplotlib.use("Agg")
     written: list[Path] = []

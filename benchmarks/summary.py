@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from nsfrc.artifact import write_whole
 from nsfrc.benchmarks.compare import BETTER, GONE, NEW, SAME, WORSE, Change
 from nsfrc.benchmarks.measure import measured_with
 from nsfrc.benchmarks.parts import Part, Results, markdown
 from nsfrc.errors import NsfrcError
+from nsfrc.files import write_whole
 
 FILE, TITLE = "README.md", "# Benchmark results"
 

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 import nsfrc
-from nsfrc.artifact import write_whole
+from nsfrc.files import write_whole
 
 ARCH = "sm_80"  # the A100
 
@@ -58,8 +58,7 @@ def write_source(program: nsfrc.Program, folder: Path) -> None:
 
 def write_machine_code(program: nsfrc.Program, folder: Path) -> None:
     """For the one kernel that gives the answer; `nsfrc compile closeby --emit cubin --arch sm_80` does it for all."""
-    from nsfrc.engines.gpu import aot
-    from nsfrc.engines.gpu import folder as kernel_folder
+    from nsfrc.engines.gpu import aot, kernel_folder
 
     answering = next(kernel for kernel in aot.kernels(program) if kernel.label == "program_forward")
     path = folder / f"closeby.{ARCH}"
@@ -68,7 +67,7 @@ def write_machine_code(program: nsfrc.Program, folder: Path) -> None:
     print(f"\nMachine code for {manifest['arch']}, all {manifest['steps']} steps in one launch: {path}")
     for kernel in manifest["kernels"]:
         size = (path / kernel["file"]).stat().st_size
-        print(f"  {kernel['file']}: {size:,} bytes, {kernel['registers']} registers a thread, "
+        print(f"  {kernel['file']}: {size:,} bytes, {kernel['registers']} registers per thread, "
               f"{kernel['spill_bytes']} bytes of spills, {kernel['shared_bytes']} bytes of shared memory")
         print(f"  launched with {kernel['num_warps']} warps and {', '.join(a['name'] for a in kernel['arguments'])}")
     print(f"  it reads {', '.join(manifest['tables'][manifest['kernels'][0]['tables']].values())}")

@@ -83,7 +83,7 @@ def train(model: nn.Module, images: torch.Tensor, answers: torch.Tensor, epochs:
         losses = []
         for some in torch.randperm(len(images)).split(50):
             optimiser.zero_grad()
-            loss = nn.functional.binary_cross_entropy(model(images[some]).clamp(0, 1), answers[some])
+            loss = nn.functional.binary_cross_entropy(0.001 + 0.998 * model(images[some]), answers[some])
             loss.backward()
             optimiser.step()
             losses.append(loss.item())
@@ -106,7 +106,7 @@ def main() -> None:
         seen = network(new_images.reshape(-1, 1, SIDE, SIDE)).argmax(dim=1) == new_shapes.flatten()
     for target, share in zip(program.targets, right.float().mean(dim=0).tolist(), strict=True):
         print(f"  {target} is right in {share:.1%} of {len(right)} new scenes")
-    print(f"  of their {len(seen)} shapes, which nobody labelled, {seen.float().mean().item():.1%} are named rightly")
+    print(f"  of their {len(seen)} shapes, which nobody labelled, {seen.float().mean().item():.1%} are named correctly")
 
     print("\nWhich of four clauses the answers to pair follow, with what the network sees now:")
     program = compiled(CANDIDATES)

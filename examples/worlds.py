@@ -108,7 +108,7 @@ def show_speed_and_gradient() -> None:
 
 
 def main() -> None:
-    print("Compiling the six Kandinsky patterns, and reasoning about a world that has the pattern and one that has not")
+    print("Compiling the six Kandinsky patterns, and reasoning about a world with the pattern and one without")
     print("(the first run compiles the kernels, which takes some seconds)\n")
     show_patterns()
     show_classes()

@@ -3,41 +3,67 @@
 from __future__ import annotations
 
 import importlib
+import sys
+from importlib.machinery import ModuleSpec
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` imports them
+    from nsfrc.compiler.findings import check
     from nsfrc.errors import CompileError, Diagnostic, NsfrcError
-    from nsfrc.pipelines import Pipeline, Prediction, pipeline
+    from nsfrc.inference.predictor import Predictor
+    from nsfrc.inference.results import Results, infer
+    from nsfrc.pipelines import Pipeline, pipeline
+    from nsfrc.prediction import Prediction
     from nsfrc.program import Program, compile, load
     from nsfrc.reasoner import Reasoner
-    from nsfrc.valuation import FactsConverter, neural_predicate
+    from nsfrc.valuation import FactsConverter, neural_predicate, number
 
 __version__ = "0.1.0"
 
-# In a checkout `nsfrc.benchmarks`, `.grammars`, `.kernels` and `.programs` are folders beside this one.
-_root = Path(__file__).resolve().parent.parent
-if (_root / "setup.py").exists() and (_root / "grammars").is_dir():
-    __path__.append(str(_root))
+
+class _Checkout:
+    """Finds `nsfrc.benchmarks`, `.grammars`, `.kernels` and `.programs`, in a checkout folders beside this one."""
+
+    root = Path(__file__).resolve().parent.parent
+    names = frozenset(f"nsfrc.{folder}" for folder in ("benchmarks", "grammars", "kernels", "programs"))
+
+    @classmethod
+    def find_spec(cls, name: str, path: object = None, target: object = None) -> ModuleSpec | None:
+        if name not in cls.names:
+            return None
+        from importlib.util import spec_from_file_location
+
+        folder = cls.root / name.removeprefix("nsfrc.")
+        return spec_from_file_location(name, folder / "__init__.py", submodule_search_locations=[str(folder)])
+
+
+if (_Checkout.root / "setup.py").exists() and (_Checkout.root / "grammars").is_dir():
+    sys.meta_path.insert(0, _Checkout)
 
 __all__ = [
-    "CompileError", "Diagnostic", "FactsConverter", "NsfrcError", "Pipeline", "Prediction", "Program", "Reasoner",
-    "__version__", "compile", "load", "neural_predicate", "pipeline",
+    "CompileError", "Diagnostic", "FactsConverter", "NsfrcError", "Pipeline", "Prediction", "Predictor", "Program",
+    "Reasoner", "Results", "__version__", "check", "compile", "infer", "load", "neural_predicate", "number", "pipeline",
 ]
 
 _PUBLIC = {
+    "check": "nsfrc.compiler.findings",
     "compile": "nsfrc.program",
     "load": "nsfrc.program",
     "Program": "nsfrc.program",
     "Reasoner": "nsfrc.reasoner",
     "pipeline": "nsfrc.pipelines",
     "Pipeline": "nsfrc.pipelines",
-    "Prediction": "nsfrc.pipelines",
+    "Prediction": "nsfrc.prediction",
+    "infer": "nsfrc.inference.results",
+    "Results": "nsfrc.inference.results",
+    "Predictor": "nsfrc.inference.predictor",
     "FactsConverter": "nsfrc.valuation",
     "NsfrcError": "nsfrc.errors",
     "CompileError": "nsfrc.errors",
     "Diagnostic": "nsfrc.errors",
     "neural_predicate": "nsfrc.valuation",
+    "number": "nsfrc.valuation",
 }
 # Modules that `import nsfrc` alone gives too, as `nsfrc.explain.explain`.
 _MODULES = ("data", "errors", "explain", "inference", "perception", "pipelines", "program", "reasoner", "training",

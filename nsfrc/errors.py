@@ -12,12 +12,15 @@ that a user sees all errors of a file at once:
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 ERROR, WARNING = "error", "warning"
 WIDTH = 110
+MAX_SHOWN = 100  # errors of a program that are listed, and as many warnings
+MAX_COMPARISONS = 20_000  # names that the hints of one program look through
+MAX_COMPARED = 100  # characters of a name that hints look at
+_CHUNK = 65536
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +32,19 @@ class Source:
     included: Span | None = field(default=None, repr=False, compare=False)
 
     def line(self, number: int) -> str:
-        lines = _lines(self.text)
-        return lines[number - 1].rstrip("\r") if 0 < number <= len(lines) else ""
-
-
-@lru_cache(maxsize=8)
-def _lines(text: str) -> list[str]:
-    return text.split("\n")
+        """A line by its number, without its end; long texts are not taken apart for it."""
+        missing, start = number - 1, 0
+        while missing > 0:
+            lines = self.text.count("\n", start, start + _CHUNK)
+            if lines >= missing:
+                break
+            missing, start = missing - lines, start + _CHUNK
+            if start >= len(self.text):
+                return ""
+        for _ in range(missing):
+            start = self.text.index("\n", start) + 1
+        end = self.text.find("\n", start)
+        return self.text[start : len(self.text) if end < 0 else end].rstrip("\r") if number > 0 else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,12 +74,16 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Diagnostic:
-    """One finding: where, what, and what to do about it."""
+    """One finding: where, what, and what to do about it.
+
+    code: a word that stays the same when the message changes; docs/language.md lists all of them.
+    """
 
     span: Span | None
     message: str
     hint: str | None = None
     severity: str = ERROR
+    code: str = "refused"
 
     def __str__(self) -> str:
         where = f"{self.span}: " if self.span else ""
@@ -85,7 +98,6 @@ class Diagnostic:
         """The line and the caret below it; of a long line only what is around the caret."""
         span = self.span
         assert span is not None
-        text = "".join(c if c.isprintable() else " " for c in text)
         first = span.column - 1
         last = span.end_column - 1 if span.end_line == span.line else len(text)
         cut = 0
@@ -95,6 +107,7 @@ class Diagnostic:
             text, last = text[cut : cut + WIDTH], min(last, cut + WIDTH - goes_on)
             # The dots take the place of a character, so that the caret stays where it is.
             text = ("…" if cut else text[0]) + text[1:-1] + ("…" if goes_on else text[-1])
+        text = "".join(c if c.isprintable() else " " for c in text)
         return [f"  {text}", f"  {' ' * (first - cut)}{'^' * max(1, last - first)}"]
 
     def as_json(self) -> dict[str, object]:
@@ -103,15 +116,24 @@ class Diagnostic:
             "file": span.source.name, "line": span.line, "column": span.column,
             "end_line": span.end_line, "end_column": span.end_column,
         }
-        return {"severity": self.severity, "message": self.message, "hint": self.hint, "span": where}
+        return {
+            "code": self.code, "severity": self.severity, "message": self.message, "hint": self.hint, "span": where,
+        }
 
 
 class NsfrcError(Exception):
     """Anything wrong with what the user gave us; the command line prints it and exits with 1."""
 
 
+class TooFewSteps(UserWarning):
+    """Someone asks for fewer steps than it takes to derive the targets of a program."""
+
+
 class CompileError(NsfrcError):
-    """A program was refused; `diagnostics` holds every finding, warnings included."""
+    """A program was refused; `diagnostics` holds what was found, warnings included.
+
+    Of more than MAX_SHOWN errors the last diagnostic says how many are not listed.
+    """
 
     def __init__(self, diagnostics: Iterable[Diagnostic]):
         self.diagnostics = tuple(diagnostics)
@@ -119,35 +141,68 @@ class CompileError(NsfrcError):
 
 
 class Diagnostics:
-    """Collects findings; `stop()` raises them together when one of them is an error."""
+    """Collects findings; `stop()` raises them together when one of them is an error.
+
+    The first MAX_SHOWN errors and as many warnings are kept in `found`, the others only counted.
+    """
 
     def __init__(self) -> None:
         self.found: list[Diagnostic] = []
-        self._seen: set[tuple[str, Diagnostic]] = set()
+        self._seen: set[int] = set()
+        self._counts = {ERROR: 0, WARNING: 0}
+        self._comparisons = MAX_COMPARISONS
 
-    def error(self, span: Span | None, message: str, hint: str | None = None) -> None:
-        self._add(Diagnostic(span, message, hint, ERROR))
+    def error(self, code: str, span: Span | None, message: str, hint: str | None = None) -> None:
+        self._add(Diagnostic(span, message, hint, ERROR, code))
 
-    def warn(self, span: Span | None, message: str, hint: str | None = None) -> None:
-        self._add(Diagnostic(span, message, hint, WARNING))
+    def warn(self, code: str, span: Span | None, message: str, hint: str | None = None) -> None:
+        self._add(Diagnostic(span, message, hint, WARNING, code))
 
     def _add(self, diagnostic: Diagnostic) -> None:
-        key = diagnostic.span.source.name if diagnostic.span else "", diagnostic
+        key = hash((diagnostic.span.source.name if diagnostic.span else "", diagnostic))
         if key not in self._seen:
             self._seen.add(key)
-            self.found.append(diagnostic)
+            self._counts[diagnostic.severity] += 1
+            if self._counts[diagnostic.severity] <= MAX_SHOWN:
+                self.found.append(diagnostic)
+
+    @property
+    def errors(self) -> int:
+        """How many errors there are, those included that are not kept."""
+        return self._counts[ERROR]
+
+    @property
+    def warned(self) -> int:
+        """How many warnings there are, those included that are not kept."""
+        return self._counts[WARNING]
 
     @property
     def failed(self) -> bool:
-        return any(d.severity == ERROR for d in self.found)
+        return self.errors > 0
 
     def warnings(self) -> tuple[Diagnostic, ...]:
-        return tuple(d for d in self.found if d.severity == WARNING)
+        """The warnings, with a last one that counts those that are not kept."""
+        return (*(d for d in self.found if d.severity == WARNING), *self._not_listed(WARNING))
 
     def stop(self) -> None:
         """Raise what was found if any of it is an error, in the order of the text."""
         if self.failed:
-            raise CompileError(sorted(self.found, key=_position))
+            listed = sorted(self.found, key=_position)
+            raise CompileError((*listed, *self._not_listed(WARNING), *self._not_listed(ERROR)))
+
+    def _not_listed(self, severity: str) -> tuple[Diagnostic, ...]:
+        more = self._counts[severity] - MAX_SHOWN
+        if more <= 0:
+            return ()
+        what = f"{more:,} more {severity}{'s' if more > 1 else ''} {'are' if more > 1 else 'is'} not listed"
+        return (Diagnostic(None, what, None, severity, "not-listed"),)
+
+    def did_you_mean(self, word: str, known: Collection[str], besides: str | None = None) -> str | None:
+        """As the function, of all but one name; many errors look through no more than MAX_COMPARISONS names."""
+        if len(known) > self._comparisons:
+            return None
+        self._comparisons -= len(known)
+        return did_you_mean(word, (name for name in known if name != besides))
 
 
 def _position(diagnostic: Diagnostic) -> tuple[str, int, int]:
@@ -157,5 +212,7 @@ def _position(diagnostic: Diagnostic) -> tuple[str, int, int]:
 
 def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint naming the closest known word, or None when nothing is close."""
-    close = difflib.get_close_matches(word, list(known), n=1, cutoff=0.6)
+    if len(word) > MAX_COMPARED:
+        return None
+    close = difflib.get_close_matches(word, [other for other in known if len(other) <= MAX_COMPARED], n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else None

@@ -3,43 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from nsfrc import ir
+from nsfrc.compiler import ir
+from nsfrc.compiler.goal_text import GoalText
+from nsfrc.compiler.grounded import NOTHING
+from nsfrc.compiler.herbrand import FALSE, TRUE
 from nsfrc.errors import NsfrcError
-from nsfrc.grounded import NOTHING
-from nsfrc.herbrand import FALSE, TRUE
+from nsfrc.questions import first_of_equals
+from nsfrc.reasons import HOLDS, Reason, Solutions, as_text, objects_of
 
 if TYPE_CHECKING:
     import torch
 
     from nsfrc.program import Program
 
+__all__ = ["Explainer", "Reason", "Solutions", "as_text", "explain", "first_of_equals", "objects_of"]
+
 # Values count as no less than this when substitutions are compared: where nothing holds, the substitution that
 # lacks the fewest atoms is the nearest. It changes nothing where the greatest product is above it.
 LEAST = 0.01
-HOLDS = 0.5
 MAX_NODES = 5000
-
-
-@dataclass(frozen=True)
-class Reason:
-    """A ground atom with its value, and the atoms it was derived from.
-
-    clause: which clause of the program derived it, or None for an atom that perception or a fact decides.
-    objects: the objects that the atom names.
-    """
-
-    atom: str
-    value: float
-    clause: int | None = None
-    body: tuple[Reason, ...] = ()
-    objects: tuple[str, ...] = ()
+SHOWN = 8  # so many solutions of a count are named
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,7 +45,12 @@ class Explainer:
 
     def __init__(self, program: Program) -> None:
         # Not the program itself: an explainer is kept for as long as its program is there.
-        self.ground, self.steps, self.atoms = program.ground, program.steps, program.atoms
+        self.ground, self.atoms = program.ground, program.atoms
+        self.text = GoalText(program.source)
+        self.sources = {head: sources for head, sources, _ in program.ground.counts}
+        # Under `anchored` a derivation is as deep as it needs to be, however many rounds recursion takes.
+        self.anchored = program.anchored
+        self.steps = MAX_NODES if program.anchored else program.steps
         self._rows: dict[int, _Rows | None] = {}
         self._objects: dict[int, tuple[str, ...]] = {}
 
@@ -70,7 +65,8 @@ class Explainer:
             )
         values = np.append(np.maximum(V_T, LEAST).astype(np.float64), 1.0)
         shown = V_T if V0 is None else np.where(self.ground.neural | (self.ground.initial == 1), V0, V_T)
-        return _Walk(self, shown, values, self.steps if steps is None else steps).reason(target, ())
+        limit = self.steps if steps is None or self.anchored else steps
+        return _Walk(self, shown, values, limit).reason(target, ())
 
     @cached_property
     def _pairs_of(self) -> dict[int, list[int]]:
@@ -100,11 +96,6 @@ class Explainer:
         factors = np.where(factors == NOTHING, ground.G, factors)[possible]
         return _Rows(clause[possible], np.ascontiguousarray(factors.T))
 
-    @cached_property
-    def _arguments(self) -> dict[ir.PredicateKey, np.ndarray]:
-        herbrand = self.ground.herbrand
-        return {p.key: herbrand.arguments(p.key) for p in herbrand.predicates}
-
     def objects(self, atom: int) -> tuple[str, ...]:
         """The object constants among the arguments of an atom."""
         if atom not in self._objects:
@@ -115,12 +106,26 @@ class Explainer:
         if atom in (FALSE, TRUE):
             return
         herbrand = self.ground.herbrand
-        predicate = next(p for p in herbrand.predicates if atom < herbrand.offsets[p.key][1])
-        places = self._arguments[predicate.key][atom - herbrand.offsets[predicate.key][0]]
-        for name, place in zip(predicate.types, places, strict=True):
-            datatype = herbrand.type_by_name[name]
-            if datatype.role == ir.OBJECT:
-                yield ir.quoted(datatype.constants[place])
+        for name, argument in zip(herbrand.predicate_of(atom).types, herbrand.atom(atom).args, strict=True):
+            if herbrand.type_by_name[name].role == ir.OBJECT:
+                yield str(argument)
+
+    def counted(self, atom: int) -> Iterator[tuple[str, int, list[int]]]:
+        """Of what a count counts, and what it takes away: the goal, how many arguments are given, and the solutions."""
+        term, offsets = self.ground.herbrand.atom(atom), self.ground.herbrand.offsets
+        count, sources = self.text.count_of(term), self.sources[atom].tolist()
+        assert count is not None
+        for goal, source, key in zip(self.text.counted(term), (count.of, count.less), (s.key for s in count.sources),
+                                     strict=False):
+            first, last = offsets[key]
+            atoms = [i for i in sources if first <= i < last]
+            if source is count.less:  # it looks at the complements of these
+                atoms = [int(self.sources[i][0]) for i in atoms]
+            yield self.text.body(goal), len(source.args) if source else 0, atoms
+
+    def is_inner(self, atom: int) -> bool:
+        """Whether it stands for a solution of a goal that is negated or counted."""
+        return atom not in (FALSE, TRUE) and self.ground.herbrand.predicate_of(atom).key in self.text.inner
 
 
 class _Walk:
@@ -136,25 +141,66 @@ class _Walk:
     def reason(self, atom: int, path: tuple[int, ...]) -> Reason:
         """The reason of an atom; `path` holds those above it, which it must not be explained by."""
         self.left -= 1
-        name, value, objects = self.explainer.atoms[atom], float(self.shown[atom]), self.explainer.objects(atom)
-        rows = self.explainer.rows(atom)
-        # Nothing is derived through more steps than were taken.
-        best = None if rows is None or len(path) >= self.steps or self.left < 0 else self._best(rows, path)
+        explainer = self.explainer
+        if atom in explainer.sources:
+            return self._counted(atom, path)
+        name, value, objects = explainer.atoms[atom], float(self.shown[atom]), explainer.objects(atom)
+        rows = explainer.rows(atom)
+        best = None if rows is None or not self._goes_on(path) else self._best(rows, path)
+        inner = explainer.is_inner(atom)
         if rows is None or best is None:
+            name = explainer.text.goal(explainer.ground.herbrand.atom(atom)) if inner else name
             return Reason(name, value, objects=objects)
-        G = self.explainer.ground.G
-        below = [i for i in rows.factors[:, best].tolist() if i != G]
+        below = [i for i in rows.factors[:, best].tolist() if i != explainer.ground.G]
         body = tuple(self.reason(i, (*path, atom)) for i in below)
+        if inner and len(body) == 1:  # the goal is one atom
+            return body[0]
+        name = ", ".join(part.atom for part in body) if inner else name
         return Reason(name, value, int(rows.clause[best]), body, objects)
+
+    def _goes_on(self, path: tuple[int, ...]) -> bool:
+        """Nothing is derived through more steps than were taken."""
+        return len(path) < self.steps and self.left >= 0
+
+    def _counted(self, atom: int, path: tuple[int, ...]) -> Reason:
+        """A negation with what breaks it, or a count with its solutions."""
+        explainer, path = self.explainer, (*path, atom)
+        term, sources = explainer.ground.herbrand.atom(atom), explainer.sources[atom]
+        said = Reason(explainer.text.goal(term), float(self.shown[atom]), objects=explainer.objects(atom))
+        if not self._goes_on(path):
+            return said
+        if explainer.text.negated(term) is not None:
+            source = int(sources[0])
+            more = source in explainer.sources or explainer.rows(source) is not None
+            return replace(said, body=(self.reason(source, path),)) if more and said.value < HOLDS else said
+        found = [self._solutions(*counted, path) for counted in explainer.counted(atom)]
+        body = tuple(part for _, parts in found for part in parts)
+        return replace(said, body=body, solutions=tuple(solutions for solutions, _ in found))
+
+    def _solutions(
+        self, goal: str, own: int, atoms: list[int], path: tuple[int, ...]
+    ) -> tuple[Solutions, list[Reason]]:
+        """How many of the atoms hold, and the reasons of the likeliest. They differ from argument `own` on."""
+        held = [atom for atom in atoms if self.shown[atom] >= HOLDS]
+        left = list(held)
+        likeliest: list[int] = []
+        while left and len(likeliest) < SHOWN:
+            likeliest.append(left.pop(first_of_equals([self.shown[atom] for atom in left])))
+        which = tuple((self._named(atom, own), float(self.shown[atom])) for atom in sorted(likeliest))
+        return Solutions(goal, len(held), len(atoms), which), [self.reason(atom, path) for atom in sorted(likeliest)]
+
+    def _named(self, atom: int, own: int) -> str:
+        names = [str(argument) for argument in self.explainer.ground.herbrand.atom(atom).args[own:]]
+        return names[0] if len(names) == 1 else f"({','.join(names)})" if names else ""
 
     def _best(self, rows: _Rows, path: tuple[int, ...]) -> int | None:
         """The substitution with the greatest product, of equal ones the first; None if all go round in circles."""
         products = np.multiply.reduce(self.values[rows.factors], axis=0)
-        best = int(products.argmax())
+        best = first_of_equals(products)
         if not path or set(path).isdisjoint(rows.factors[:, best].tolist()):
             return best
         products[np.isin(rows.factors, path).any(axis=0)] = -1.0
-        best = int(products.argmax())
+        best = first_of_equals(products)
         return best if products[best] >= 0 else None
 
 
@@ -183,49 +229,3 @@ def explain(
 def _array(values: np.ndarray | torch.Tensor) -> np.ndarray:
     """A valuation as numpy has it; a tensor may have gradients, or be on another device."""
     return values if isinstance(values, np.ndarray) else np.asarray(values.detach().cpu().float())
-
-
-def objects_of(reason: Reason) -> list[str]:
-    """The objects that a reason names, in order of appearance."""
-    found = dict.fromkeys(reason.objects)
-    for part in reason.body:
-        found.update(dict.fromkeys(objects_of(part)))
-    return list(found)
-
-
-def as_text(reason: Reason, depth: int = 3) -> str:
-    """A line for each derived atom down to `depth`, indented below the one it explains; an atom is explained once.
-
-    kp(img) 0.98 because in(obj1,img) 1.00, in(obj2,img) 1.00, same_shape_pair(obj1,obj2) 0.99
-      same_shape_pair(obj1,obj2) 0.99 because shape(obj1,circle) 1.00, shape(obj2,circle) 0.99
-    """
-    return "\n".join(_lines(reason, depth, 0, set()))
-
-
-def _lines(reason: Reason, depth: int, level: int, said: set[str]) -> Iterator[str]:
-    said.add(reason.atom)
-    yield "  " * level + _sentence(reason, depth > 0)
-    if depth > 1:
-        for part in reason.body:
-            if part.body and part.atom not in said:
-                yield from _lines(part, depth - 1, level + 1, said)
-
-
-def _sentence(reason: Reason, with_body: bool) -> str:
-    """What an atom rests on if it holds, else what it lacks."""
-    text = _valued(reason)
-    if not reason.body or not with_body:
-        return text
-    if reason.value >= HOLDS:
-        return f"{text} because {', '.join(map(_valued, reason.body))}"
-    lacking = [part for part in reason.body if part.value < HOLDS]
-    there = [part for part in reason.body if part.value >= HOLDS]
-    if not lacking:
-        return f"{text} from {', '.join(map(_valued, there))}"
-    return f"{text} for want of {', '.join(map(_valued, lacking))}" + (
-        f"; given {', '.join(map(_valued, there))}" if there else ""
-    )
-
-
-def _valued(reason: Reason) -> str:
-    return f"{reason.atom} {reason.value:.2f}"

@@ -3,42 +3,37 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import torch
 
-from nsfrc import ir
+from nsfrc.compiler import ir
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import adopt, create, usable_device
 from nsfrc.perception.base import Perception
+from nsfrc.prediction import Prediction
 from nsfrc.program import Program, open_program
-from nsfrc.reasoner import Reasoner
+from nsfrc.reasoner import Reasoner, empty_values
 from nsfrc.valuation import FactsConverter
+
+if TYPE_CHECKING:
+    from nsfrc.inference.images import Picture
 
 PERCEPTION = "yolo"  # where neither the caller nor the program names another
 BRIGHTEST = 2.0  # beyond this a pixel is no rounding or noise, but one of 0 … 255
-
-
-@dataclass(frozen=True, eq=False)
-class Prediction:
-    """What came of B images: object vectors, starting values, the value of every target, and of every atom if asked.
-
-    objects: [B, E, D]; V0: [B, G]; scores: [B, targets]; V_T: [B, G] or None. further: how many more sure objects than
-    E there are, [B], or None where perception does not say.
-    """
-
-    objects: torch.Tensor
-    V0: torch.Tensor
-    scores: torch.Tensor
-    V_T: torch.Tensor | None
-    further: torch.Tensor | None = None
+SHOWN = 480  # pixels of the longer side of the copy of an image that a prediction shows
 
 
 class Pipeline(torch.nn.Module):
-    """Images [B, 3, H, W] with values 0 … 1 → the value of every target [B, targets]; gradients reach every part.
+    """Images → the value of every target [B, targets]; gradients reach every part.
 
     perception: images → objects [B, E, D]; facts: objects → V0 [B, G]; reasoner: V0 → [B, targets].
+    Images are a tensor [B, 3, H, W] with values 0 … 1, the path of a file, its bytes, a PIL image, an array [H, W, 3],
+    or a list of these.
     """
 
     def __init__(self, program: Program, perception: Perception, facts: FactsConverter, reasoner: Reasoner) -> None:
@@ -46,6 +41,7 @@ class Pipeline(torch.nn.Module):
         self.program = program
         self.perception, self.facts, self.reasoner = perception, facts, reasoner
         self._everything: list[Reasoner] = []  # a list hides it from torch: there is nothing in it to learn
+        self._empty: dict[float, tuple[float, ...]] = {}
 
     @property
     def device(self) -> torch.device:
@@ -57,29 +53,67 @@ class Pipeline(torch.nn.Module):
 
         Raises NsfrcError with a one-line reason for a file that is no image.
         """
-        from nsfrc.inference.images import read, to_tensor
-
         if not paths:
             raise NsfrcError("read at least one image")
         for path in paths:
             if not isinstance(path, str | Path):
                 raise NsfrcError(f"read takes paths, as read(*paths), not a {type(path).__name__}")
-        pictures = [read(path, self.perception.size, self.perception.fit).pixels for path in paths]
-        return to_tensor(pictures).to(self.device)
+        return self._images(list(paths))[0]
 
-    def forward(self, images: torch.Tensor) -> torch.Tensor:
-        refuse_images(images)
-        return self.reasoner(self.facts(self.perception(images)))
+    def _images(self, given: Any) -> tuple[torch.Tensor, tuple[Picture | None, ...]]:
+        """Images as a tensor [B, 3, H, W], with the picture that each was made of, None for a tensor.
+
+        Everything but tensors is brought to the size and fit that perception wants.
+        """
+        if isinstance(given, torch.Tensor):
+            refuse_images(given)
+            return given, (None,) * len(given)
+        from nsfrc.inference.given import picture_of, split
+        from nsfrc.inference.images import to_tensor
+
+        parts: list[torch.Tensor] = []
+        pictures: list[Picture | None] = []
+        for number, one in enumerate(split(given), 1):
+            if isinstance(one, torch.Tensor):
+                one = one[None] if one.ndim == 3 else one
+                refuse_images(one)
+                parts.append(one.to(self.device))
+                pictures += [None] * len(one)
+            else:
+                picture = picture_of(one, f"image {number}", self.perception.size, self.perception.fit, SHOWN)
+                parts.append(to_tensor([picture.pixels]).to(self.device))
+                pictures.append(picture)
+        sizes = {tuple(part.shape[2:]) for part in parts}
+        if len(sizes) > 1:
+            raise NsfrcError(f"the images have different sizes, {' and '.join(map(str, sorted(sizes)))}: bring tensors "
+                             f"to the size of the perception, {self.perception.size}")
+        return torch.cat(parts), tuple(pictures)
+
+    def forward(self, images: Any) -> torch.Tensor:
+        return self.reasoner(self.facts(self.perception(self._images(images)[0])))
 
     @torch.no_grad()
-    def predict(self, images: torch.Tensor, everything: bool = False) -> Prediction:
-        """The same without gradients and with what was in between; `everything` asks for the value of all atoms too."""
-        refuse_images(images)
-        objects = self.perception(images)
-        further = self.perception.further
-        V0 = self.facts(objects)
-        # The scores come from the same run either way, so that they never depend on what else is asked for.
-        return Prediction(objects, V0, self.reasoner(V0), self.all_atoms(V0) if everything else None, further)
+    def predict(self, images: Any, everything: bool = False, padded: int | None = None) -> Prediction:
+        """The same without gradients, and with what was in between. Raises NsfrcError that names the part that fails.
+
+        everything: whether to ask for the value of all atoms too. padded: up to so many images the batch is filled with
+        black ones that nobody hears of, as the last digits of convolutions depend on how many there are. An image for
+        which perception gives no number has scores that are none; the others go on.
+        """
+        given, pictures = self._images(images)
+        batch = _filled(given, padded or 0)
+        with blame(f"perception {self.perception.identity}", len(batch)):
+            objects = self.perception(batch)
+            further = self.perception.further if isinstance(self.perception.further, torch.Tensor) else None
+            finite = objects.isfinite().flatten(1).all(1)
+        with blame(f"the facts converter of {self.program.name}", len(batch)):
+            V0 = self.facts(torch.where(finite[:, None, None], objects, 0))
+        with blame(f"the reasoner of {self.program.name}", len(batch)):
+            # The scores come from the same run either way, so that they never depend on what else is asked for.
+            scores = torch.where(finite[:, None], self.reasoner(V0), float("nan"))
+            V_T = self.all_atoms(V0) if everything else None
+        found = Prediction(objects, V0, scores, V_T, further)
+        return replace(found[: len(given)], pipe=self, pictures=pictures, pixels=given)
 
     @torch.no_grad()
     def all_atoms(self, V0: torch.Tensor) -> torch.Tensor:
@@ -87,6 +121,38 @@ class Pipeline(torch.nn.Module):
         if not self._everything:
             self._everything.append(_reasoner(self.program, self.reasoner.run.steps, self.reasoner.run.gamma, "all"))
         return self._everything[0].to(V0.device)(V0)
+
+
+    def empty_values(self) -> tuple[float, ...]:
+        """The value of every target where perception sees nothing at all: 0 under `anchored`, the drift under `paper`.
+
+        It is the level at which the highest of several classes is called none.
+        """
+        gamma = float(self.reasoner.gamma)
+        if gamma not in self._empty:
+            self._empty[gamma] = empty_values(self.reasoner, self.device)
+        return self._empty[gamma]
+
+
+def _filled(images: torch.Tensor, count: int) -> torch.Tensor:
+    """With black images up to a number of them."""
+    missing = count - len(images)
+    return images if missing <= 0 else torch.cat([images, images.new_zeros(missing, *images.shape[1:])])
+
+
+@contextmanager
+def blame(part: str, images: int) -> Iterator[None]:
+    """Turn whatever is raised into an error that names the part of the pipeline it comes from."""
+    try:
+        yield
+    except NsfrcError:
+        raise
+    except Exception as error:  # such as from a user's own perception
+        reason = " ".join(str(error).split())
+        full = isinstance(error, MemoryError | torch.OutOfMemoryError) or "can't allocate memory" in reason
+        if full:
+            raise NsfrcError(f"{images} images at once do not fit in memory: use a smaller --batch-size") from None
+        raise NsfrcError(f"{part} failed: {type(error).__name__}: {reason}") from error
 
 
 def pipeline(
@@ -99,14 +165,16 @@ def pipeline(
     steps: int | None = None,
     gamma: float | None = None,
     beside: str | Path | None = None,
+    trust: bool = False,
 ) -> Pipeline:
     """Build a pipeline for a program: compiled, or by file (.nsfrc, .pl) or shipped name.
 
     perception: a registered name, "module:Class", a class, or a module that is built already; the program's own by
     default, else "yolo". weights: its safetensors file. concepts: learnt parameters of neural predicates, instead of
-    the shipped ones. steps, gamma: from the program by default. beside: the program's file, if it is opened already;
-    "module:Class" is looked for in its folder too. All of it, a module that is built already too, is put into
-    evaluation mode: call `pipe.train()` before training.
+    the shipped ones. device: "cpu", "cuda", …, or "auto" for cuda where there is one. steps, gamma: from the program by
+    default. beside: the program's file, if it is opened already; "module:Class" is looked for in its folder too.
+    trust: whether that module, which is code, may be imported. All of it, a module that is built already too, is put
+    into evaluation mode: call `pipe.train()` before training.
     """
     if not isinstance(program, Program):
         beside = program if beside is None else beside
@@ -117,7 +185,8 @@ def pipeline(
     objects = object_count(program)
     if perception is None or isinstance(perception, str | type):
         name = perception or program.settings.perception or PERCEPTION
-        model = create(name, objects, None if weights is None else Path(weights), where, _folder(beside))
+        asker = None if perception is not None else str(beside or program.name)
+        model = create(name, objects, None if weights is None else Path(weights), where, _folder(beside), trust, asker)
         source = name if isinstance(name, str) else name.__qualname__
     elif weights is not None:
         raise NsfrcError("weights are for a perception given by name; this one is built already")
@@ -136,9 +205,6 @@ def _folder(file: str | Path | None) -> Path | None:
 
 def refuse_images(images: torch.Tensor) -> None:
     """Raise where images are not [B, 3, H, W] in floating point."""
-    if not isinstance(images, torch.Tensor):
-        raise NsfrcError(f"images are a {type(images).__name__}; a pipeline takes a tensor [B, 3, H, W] with values "
-                         f"0 … 1: pipe.read(FILE, ...) makes one of files")
     if images.ndim != 4 or images.shape[1] != 3:
         hint = ""
         if images.ndim == 3 and images.shape[0] == 3:
@@ -160,7 +226,7 @@ def object_count(program: Program) -> int:
     herbrand = program.ground.herbrand
     types = [t for t in herbrand.types if t.role == ir.OBJECT]
     if not types:
-        raise NsfrcError(f"{program.name} has no objects, so images say nothing to it: add :- type(object, slots(4)).")
+        raise NsfrcError(f"{program.name} has no objects, so images tell it nothing: add :- type(object, slots(4)).")
     spoken_of = {name for predicate in herbrand.predicates for name in predicate.types}
     names = [ir.quoted(t.name) for t in types if t.name in spoken_of]
     if len(names) > 1:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from dataclasses import replace
 from numbers import Integral, Real
 from typing import TYPE_CHECKING
 
@@ -10,10 +11,10 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
+from nsfrc.compiler.ir import GAMMA_RANGE, LEAST_GAMMA, MOST_GAMMA
 from nsfrc.engines import Run, engine
-from nsfrc.engines.base import not_finite
+from nsfrc.engines.base import negative, not_finite
 from nsfrc.errors import NsfrcError
-from nsfrc.ir import GAMMA_RANGE, LEAST_GAMMA, MOST_GAMMA
 
 if TYPE_CHECKING:
     from nsfrc.program import Program
@@ -41,14 +42,14 @@ class Reasoner(torch.nn.Module):
         _check(run)
         self.program, self.run = program, run
         # Plain numbers, which torch.compile can follow.
-        self.atoms, self.target_indices = program.plan.G, program.target_indices
+        self.atoms, self.target_indices = program.ground.G, program.target_indices
         self.engine_name = engine_name
         self.engine = engine(engine_name, program)
         self.hard = isinstance(clause_weights, str) and clause_weights == "hard"
         self._set_weights(clause_weights)
 
     def _set_weights(self, weights: str | torch.Tensor) -> None:
-        clauses = self.program.plan.C
+        clauses = self.program.ground.C
         if isinstance(weights, str):
             if weights not in ("hard", "trainable"):
                 raise NsfrcError(f"clause_weights is 'hard', 'trainable' or a tensor [M, C], not {weights!r}")
@@ -59,26 +60,39 @@ class Reasoner(torch.nn.Module):
             raise NsfrcError(f"clause_weights is 'hard', 'trainable' or a tensor [M, C], not {weights!r}")
         if weights.ndim != 2 or weights.shape[1] != clauses or not len(weights):
             raise NsfrcError(
-                f"clause_weights has shape {list(weights.shape)}; this program needs [M, {clauses}], a column a clause"
+                f"clause_weights has shape {list(weights.shape)}; it must be [M, {clauses}], one column per clause"
             )
         if not weights.is_floating_point():
-            raise NsfrcError(f"clause_weights is {weights.dtype}; it must be floating point, as float32")
+            raise NsfrcError(f"clause_weights is {weights.dtype}; it must be floating point, such as float32")
         if isinstance(weights, torch.nn.Parameter):
             self.clause_weights = weights
         else:
             # Hard weights are never read: kept out of state_dict, so that loading learnt ones here says so.
             self.register_buffer("clause_weights", weights, persistent=not self.hard)
 
+    @property
+    def gamma(self) -> float:
+        """How soft a soft-or is; it may be changed at any time, as when annealing."""
+        return self.run.gamma
+
+    @gamma.setter
+    def gamma(self, value: float) -> None:
+        run = replace(self.run, gamma=value)
+        _check(run)
+        self.run = run
+
     def forward(self, V0: torch.Tensor) -> torch.Tensor:
-        self._refuse(V0)
-        if self.run.steps == 0 or not len(V0):
+        compiling = torch.compiler.is_compiling()
+        self._refuse(V0, compiling)
+        run = self.run
+        if (run.steps == 0 and not self.program.anchored) or not V0.shape[0]:
             return self._unchanged(V0)
         weights = None if self.hard else self._mixtures()
-        if torch.compiler.is_compiling() and self._opaque(V0):
+        if compiling and self._opaque(V0):
             from nsfrc.engines.uncompiled import outside
 
-            return outside(self.engine, V0, weights, self.run)
-        return self.engine(V0, weights, self.run)
+            return outside(self.engine, V0, weights, run)
+        return self.engine(V0, weights, run)
 
     def _unchanged(self, V0: torch.Tensor) -> torch.Tensor:
         """V_T without steps or examples: a tensor of its own, and in the graph of the weights."""
@@ -98,24 +112,25 @@ class Reasoner(torch.nn.Module):
             raise NsfrcError("clause_weights has a row with NaN, with infinity, or with nothing but -infinity")
         return weights
 
-    def _refuse(self, V0: torch.Tensor) -> None:
+    def _refuse(self, V0: torch.Tensor, compiling: bool) -> None:
         if not isinstance(V0, torch.Tensor):
             raise NsfrcError(f"V0 is a {type(V0).__name__}; the reasoner takes a tensor [B, {self.atoms}]"
                              + (": torch.from_numpy makes one" if isinstance(V0, np.ndarray) else ""))
-        if V0.ndim != 2 or V0.shape[1] != self.atoms:
+        shape = V0.shape
+        if len(shape) != 2 or shape[1] != self.atoms:
             raise NsfrcError(
-                f"V0 has shape {list(V0.shape)}; this program needs [B, {self.atoms}], a column a ground atom"
+                f"V0 has shape {list(shape)}; this program needs [B, {self.atoms}], one column per ground atom"
             )
         if not V0.is_floating_point():
-            raise NsfrcError(f"V0 is {V0.dtype}; valuations are floating point, as float32")
+            raise NsfrcError(f"V0 is {V0.dtype}; valuations are floating point, such as float32")
         if self.engine_name == "reference":
             self._refuse_values(V0)
         elif torch.jit.is_tracing() and self._opaque(V0):
             raise NsfrcError(
-                "torch.jit.trace cannot follow a reasoner: what it recorded would always answer the same; "
+                "torch.jit.trace cannot record a reasoner: the trace would always give the same answer; "
                 'use the module as it is, or trace one with engine="reference"'
             )
-        elif not torch.compiler.is_compiling() and self._has_tangent(V0):
+        elif not compiling and self._has_tangent(V0):
             raise NsfrcError('this engine has no forward-mode derivatives: for those use engine="reference"')
 
     def _has_tangent(self, V0: torch.Tensor) -> bool:
@@ -128,15 +143,20 @@ class Reasoner(torch.nn.Module):
         """What the CPU engine looks for in passing; the reference engine is slow enough for a look of its own."""
         if torch.compiler.is_compiling() or torch.jit.is_tracing():
             return
+        fine = V0.detach().isfinite()
+        if self.program.anchored:
+            fine = fine & (V0.detach() >= 0)
         try:
-            wrong = (~V0.detach().isfinite()).nonzero()[:1].tolist()
+            wrong = (~fine).nonzero()[:1].tolist()
         except RuntimeError:  # torch.func.vmap does not let anybody look at values
             return
         for row, atom in wrong:
-            raise NsfrcError(not_finite(self.program, row, atom, V0[row, atom].item()))
+            value = V0[row, atom].item()
+            tell = negative if math.isfinite(value) else not_finite
+            raise NsfrcError(tell(self.program, row, atom, value))
 
     def _opaque(self, V0: torch.Tensor) -> bool:
-        """Whether torch.compile must leave the engine out of its graph: the CPU's kernels are no torch operators."""
+        """Whether torch.compile must leave the engine out of its graph: the CPU's kernels are not torch operators."""
         return self.engine_name == "cpu" or (self.engine_name == "auto" and V0.device.type != "cuda")
 
     def extra_repr(self) -> str:
@@ -150,39 +170,21 @@ def _check(run: Run) -> None:
     for name, allowed in CHOICES.items():
         if getattr(run, name) not in allowed:
             raise NsfrcError(f"{name} is {' or '.join(map(repr, allowed))}, not {getattr(run, name)!r}")
-    if isinstance(run.steps, bool) or not isinstance(run.steps, Integral) or run.steps < 0:
-        raise NsfrcError(f"steps must be 0 or more, a whole number, not {run.steps!r}")
+    if run.steps is not None and (isinstance(run.steps, bool) or not isinstance(run.steps, Integral) or run.steps < 0):
+        raise NsfrcError(f"steps must be a whole number, 0 or more, not {run.steps!r}")
     if not isinstance(run.gamma, Real) or not LEAST_GAMMA <= run.gamma <= MOST_GAMMA:
         raise NsfrcError(f"gamma must be {GAMMA_RANGE}, not {run.gamma!r}")
 
 
-def valuation(program: Program, worlds: Sequence[Mapping[str, float]]) -> torch.Tensor:
-    """The facts of worlds as V0 [B, G]; see `Program.valuation`."""
-    rows = np.tile(program.ground.initial, (len(worlds), 1))
-    for number, (row, facts) in enumerate(zip(rows, worlds, strict=True), 1):
-        try:
-            _fill(row, program, facts)
-        except NsfrcError as error:
-            raise NsfrcError(f"world {number}: {error}" if len(worlds) > 1 else str(error)) from None
-    return torch.from_numpy(rows)
+@torch.no_grad()
+def empty_values(reasoner: Reasoner, device: str | torch.device = "cpu") -> tuple[float, ...]:
+    """The value that a reasoner gives every target where all neural atoms are 0.
 
-
-def _fill(row: np.ndarray, program: Program, facts: Mapping[str, float]) -> None:
-    """Put facts into a valuation [G]."""
-    if not isinstance(facts, Mapping):
-        raise NsfrcError(
-            f'the facts of a world are a dict from atoms to values, as {{"in(obj1,img)": 0.9}}, not a '
-            f"{type(facts).__name__}; give several worlds as valuation(*worlds)"
-        )
-    for atom, value in facts.items():
-        if isinstance(value, torch.Tensor):
-            raise NsfrcError(
-                f"the value of {atom} is a tensor; valuation takes plain numbers, as .item() gives, and no gradients: "
-                f"for gradients use nsfrc.FactsConverter, or fill a tensor [B, G] by program.index"
-            )
-        if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= value <= 1:
-            raise NsfrcError(f"the value of {atom} is {value!r}; it must be a number from 0 to 1")
-        index = program.index(str(atom))
-        if not program.ground.neural[index]:
-            raise NsfrcError(f"{atom} is not a neural atom; the program itself decides its value")
-        row[index] = value
+    Under `anchored` that is 0 by definition: what facts alone derive, or what is not there, may well be an answer.
+    """
+    program = reasoner.program
+    if program.anchored:
+        return (0.0,) * len(program.targets)
+    V_T = reasoner(torch.from_numpy(program.initial_valuation())[None].to(device))[0]
+    values = V_T if reasoner.run.outputs == "targets" else V_T[reasoner.target_indices]
+    return tuple(values.tolist())

@@ -1,4 +1,4 @@
-"""The fixture `run`, which runs the command line in a folder of its own."""
+"""The fixture `run`, which runs the command line in a folder of its own, and what kind of test each one is."""
 
 from __future__ import annotations
 
@@ -8,7 +8,41 @@ import pytest
 
 from tests.cli.support import Run
 
+HERE = Path(__file__).parent
+# By folder or file. What takes longest comes first, so that two processes end at about the same time.
+KINDS = {
+    "kernels/values": "interpreter",
+    "kernels/test_aot.py": "aot",
+    "kernels/test_anchored_aot.py": "aot",
+    "kernels/test_source.py": "aot",
+    "kernels/test_anchored_source.py": "aot",
+    "test_roofline.py": "aot",
+    "benchmarks/test_baselines.py": "training",
+    "perception/test_detector.py": "training",
+    "perception/test_slot_training.py": "training",
+    "valuation/test_training.py": "training",
+    "data/test_blender.py": "training",
+    "test_example_scripts.py": "training",
+    "docs/test_blocks.py": "docs",
+    "docs/test_runner.py": "docs",
+}
+ORDER = ("aot", "docs", "training", "interpreter", "")
+
 
 @pytest.fixture
 def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
     return Run(tmp_path, monkeypatch, capsys)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if kind := _kind(item.path):
+            item.add_marker(kind)
+    items.sort(key=lambda item: ORDER.index(_kind(item.path)))  # stable: files stay together
+
+
+def _kind(path: Path) -> str:
+    if not path.is_relative_to(HERE):
+        return ""
+    place = path.relative_to(HERE).as_posix()
+    return next((kind for start, kind in KINDS.items() if place.startswith(start)), "")

@@ -6,13 +6,13 @@ import random
 from functools import cache
 from pathlib import Path
 
-from nsfrc import ir
-from nsfrc.check import check
-from nsfrc.compiler import Compilation, compile_file
+from nsfrc.compiler import ir
+from nsfrc.compiler.check import check
+from nsfrc.compiler.ground import ground
+from nsfrc.compiler.grounded import GroundProgram
+from nsfrc.compiler.parse import parse
+from nsfrc.compiler.stages import Compilation, compile_file
 from nsfrc.errors import Diagnostics, Source
-from nsfrc.ground import ground
-from nsfrc.grounded import GroundProgram
-from nsfrc.parse import parse
 from tests.random_programs import random_program
 
 SHIPPED = (
@@ -27,7 +27,7 @@ VOCABULARY = """
 :- neural(in(object, image)).
 :- neural(color(object, color)).
 :- neural(size(object, size)).
-:- neural(near(object, object)).
+:- neural(near(object, object)).  :- semantics(paper).
 """
 
 SMALL = {
@@ -62,6 +62,27 @@ SMALL = {
         kp(X) :- in(O, X), color(O, C), size(O, N), likes(C, N).
         other(C) :- likes(C, N), size(O, N).
         :- target(other(red)).
+    """,
+    "constants of two types that share a name": """
+        :- type(row, [1, 2]).
+        :- type(column, [1, 2, 3]).
+        :- neural(row(object, row)).
+        :- neural(column(object, column)).
+        :- target(kp(img)).
+        at(O, R, C) :- row(O, R), column(O, C).
+        corner(1, 1).
+        kp(X) :- in(O, X), at(O, R, C), R =:= C, corner(R, C).
+        kp(X) :- in(O, X), at(O, 2, 2), at(P, R, 3).
+    """,
+    "head variables that the body leaves free": """
+        :- pred(any(object, color)).
+        :- pred(less(size, size)).
+        :- target([any(obj1, red), kp(img)]).
+        any(_X, C) :- color(_Y, C), near(_Z, _W).
+        any(_X, red) :- true.
+        less(M, N) :- M < N.
+        kp(X) :- in(O, X), size(O, M), less(M, N), size(_P, N).
+        kp(_X) :- any(_O, _C).
     """,
     "recursion": """
         :- target(path(obj1, obj3)).

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from nsfrc import ir
+from nsfrc.compiler import ir
 
 _SPELLINGS = {"!=": ("dif({},{})", "{} \\= {}", "{} \\== {}")}
 
@@ -23,19 +23,31 @@ def program_text(program: ir.Program, rng: random.Random) -> str:
         rng.shuffle(clauses)
     targets = [f":- target({target})." for target in program.targets]
     facts = [f"{fact}." for fact in program.facts]
-    sections = [list(_declarations(program, rng)), targets, facts, list(_clause_texts(clauses, rng))]
+    sections = [list(declarations(program, rng)), targets, facts, list(_clause_texts(clauses, rng))]
     return "\n".join("\n".join((*section, "")) for section in sections if section)
 
 
-def _declarations(program: ir.Program, rng: random.Random) -> Iterator[str]:
+def declarations(program: ir.Program, rng: random.Random, declare_all: bool = False) -> Iterator[str]:
+    """Directives without targets. declare_all: give the signatures of all predicates."""
     yield ":- use_module(library(nsfr))."
+    if program.settings.semantics == ir.PAPER or rng.random() < 0.5:  # the other one goes without saying
+        yield f":- semantics({program.settings.semantics})."
+    declare_all = declare_all or _needs_signatures(program)
     for datatype in program.types:
         listed, slots = f"[{', '.join(datatype.constants)}]", f"slots({len(datatype.constants)})"
         yield f":- type({datatype.name}, {slots if datatype.slots else listed})."
     for predicate in program.predicates:
         word = "neural" if predicate.role == ir.NEURAL else "pred"
-        if predicate.role != ir.DERIVED or rng.random() < 0.8:      # the rest is inferred
+        if predicate.role != ir.DERIVED or declare_all or rng.random() < 0.8:      # the rest is inferred
             yield f":- {word}({ir.atom_text(predicate.name, list(predicate.types))})."
+
+
+def _needs_signatures(program: ir.Program) -> bool:
+    """Whether types cannot all be inferred: numbers are of two types, or the body leaves a head variable out."""
+    if {"size", "rank"} <= {datatype.name for datatype in program.types}:
+        return True
+    return any(set(clause.head.variables()) - {v for atom in clause.body for v in atom.variables()}
+               for clause in program.clauses)
 
 
 @dataclass(frozen=True)
@@ -67,7 +79,8 @@ def _written(clause: ir.Clause, rng: random.Random, suffix: str) -> _Written:
     terms = [t for atom in (clause.head, *clause.body) for t in atom.args] + [
         variable for test in clause.filters for variable in test.variables()]
     counts = Counter(term.name for term in terms if isinstance(term, ir.Var))
-    names = {variable.name: f"X{i}" for i, variable in enumerate(clause.head.variables(), 1)}
+    names = {variable.name: f"{'_' * (counts[variable.name] == 1)}X{i}"
+             for i, variable in enumerate(clause.head.variables(), 1)}
     for name, count in counts.items():
         names.setdefault(name, ("_" if count == 1 else "") + name + suffix)
     goals = [_atom(atom, names) for atom in clause.body]

@@ -14,8 +14,8 @@ from itertools import permutations, product
 
 import numpy as np
 
-from nsfrc import ir
-from nsfrc.grounded import NOTHING, GroundProgram
+from nsfrc.compiler import ir
+from nsfrc.compiler.grounded import NOTHING, GroundProgram
 
 Atom = tuple[str, tuple[str, ...]]
 GAMMA = 0.01
@@ -33,7 +33,7 @@ def atoms(program: ir.Program) -> list[Atom]:
         (predicate.name, args)
         for predicate in program.predicates
         for args in product(*(constants[t] for t in predicate.types))
-        if len(set(args)) == len(args)
+        if len(set(zip(predicate.types, args, strict=True))) == len(args)  # a constant belongs to its type
     ]
     return sorted(found, key=lambda a: (natural(a[0]), len(a[1]), [natural(c) for c in a[1]]))
 

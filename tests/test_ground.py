@@ -7,14 +7,14 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from nsfrc import ir
+from nsfrc.compiler import ir
+from nsfrc.compiler.ground import components, ground, injective, sizes
+from nsfrc.compiler.grounded import NOTHING, GroundProgram
+from nsfrc.compiler.herbrand import Herbrand
+from nsfrc.compiler.passes.live import live
+from nsfrc.compiler.verify import verify_ground
 from nsfrc.errors import CompileError, Diagnostics
-from nsfrc.ground import components, ground, injective, sizes
-from nsfrc.grounded import NOTHING, GroundProgram
-from nsfrc.herbrand import Herbrand
-from nsfrc.passes.live import live
 from nsfrc.program import from_compilation
-from nsfrc.verify import verify_ground
 from tests import slow
 from tests.examples import SHIPPED, SMALL, VOCABULARY, grounded, random_typed, shipped, small, typed
 
@@ -239,7 +239,7 @@ def test_a_clause_without_heads_is_not_enumerated() -> None:
 
 
 def test_too_many_pairs_of_clauses_and_atoms_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nsfrc.ground.MAX_ROWS", 50)
+    monkeypatch.setattr("nsfrc.compiler.ground.MAX_ROWS", 50)
     program = typed(VOCABULARY + ":- target(kp(img)). kp(X) :- in(A, X). kp(X) :- in(A, X), in(B, X).")
     with pytest.raises(CompileError, match="2 clauses × 27 ground atoms are 54 pairs; the limit is 50"):
         ground(program, Diagnostics(), 50)

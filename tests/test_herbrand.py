@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from nsfrc import ir
+from nsfrc.compiler import ir
+from nsfrc.compiler.herbrand import MAX_CELLS, Herbrand, reading_order
 from nsfrc.errors import NsfrcError
-from nsfrc.herbrand import MAX_CELLS, Herbrand, reading_order
 from tests import slow
 from tests.examples import SHIPPED, SMALL, random_typed, shipped, small
 
@@ -60,9 +60,12 @@ def test_what_is_not_an_atom() -> None:
     assert herbrand.index("q", ("a", "b")) is None
 
 
-def test_a_constant_of_two_types_repeats_too() -> None:
-    herbrand = language({"t": ("a", "b"), "u": ("b", "c")}, p=("t", "u"))
-    assert herbrand.names()[2:] == ["p(a,b)", "p(a,c)", "p(b,c)"]
+def test_constants_of_two_types_are_different_whatever_their_names() -> None:
+    herbrand = language({"t": ("a", "b"), "u": ("b", "c")}, p=("t", "u"), q=("u", "t", "t"))
+    assert herbrand.names()[2:] == [
+        "p(a,b)", "p(a,c)", "p(b,b)", "p(b,c)", "q(b,a,b)", "q(b,b,a)", "q(c,a,b)", "q(c,b,a)",
+    ]
+    assert herbrand.index("p", ("b", "b")) == 4
 
 
 def test_too_few_constants_leave_a_predicate_without_atoms() -> None:
@@ -106,6 +109,6 @@ def test_too_many_atoms_are_refused() -> None:
 
 
 def test_too_many_atoms_together_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("nsfrc.herbrand.MAX_CELLS", 100)
+    monkeypatch.setattr("nsfrc.compiler.herbrand.MAX_CELLS", 100)
     with pytest.raises(NsfrcError, match="the predicates up to q/2 have 182 ground atoms, more than 100"):
         language({"t": tuple("abcdefghij")}, p=("t", "t"), q=("t", "t"))

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from nsfrc import ir
-from nsfrc.check import check
+from nsfrc.compiler import ir
+from nsfrc.compiler.check import check
+from nsfrc.compiler.importer import import_language
+from nsfrc.compiler.parse import find_program, parse, read
 from nsfrc.errors import CompileError, Diagnostics, NsfrcError, Source
-from nsfrc.importer import import_language
-from nsfrc.parse import find_program, parse, read
 from tests.swi import oracle
 
 PUBLISHED = Path(__file__).resolve().parents[2] / "shared" / "data" / "language"
@@ -28,6 +28,8 @@ SMALL_TEXT = """\
 % Imported from the language folder small.
 
 :- use_module(library(nsfr)).
+
+:- semantics(paper).
 
 :- type(image, [img]).
 :- type(object, [obj0, obj1]).
@@ -51,7 +53,7 @@ kp(X) :- in(O, X), color(O, C), warm(C).
 def folder(where: Path, **changes: str | None) -> Path:
     """The small folder with files changed (`clauses="..."`) or left out (None)."""
     path = where / "small"
-    path.mkdir()
+    path.mkdir(parents=True)
     for name, text in {**SMALL, **{f"{stem}.txt": text for stem, text in changes.items()}}.items():
         if text is not None:
             (path / name).write_text(text)
@@ -70,7 +72,7 @@ def refused(path: Path) -> str:
 
 
 def targets(path: Path) -> list[str]:
-    return [line for line in import_language(path).splitlines() if line.startswith(":- target")]
+    return [line for line in import_language(path).splitlines() if line.startswith((":- target", ":- classes"))]
 
 
 def test_small_folder(tmp_path: Path) -> None:
@@ -103,20 +105,46 @@ def test_neural_predicates_may_be_listed_twice(tmp_path: Path) -> None:
     assert import_language(path) == SMALL_TEXT
 
 
+def test_predicates_that_nothing_uses_are_left_out(tmp_path: Path) -> None:
+    path, remarks = folder(
+        tmp_path,
+        preds="kp:1:image\nwarm:1:color\nold:2:object,material\n",
+        neural_preds="in:2:object,image\ncolor:2:object,color\nfar:1:planet\n",
+    ), Diagnostics()
+    assert import_language(path, remarks) == SMALL_TEXT
+    assert [(str(d.span).removeprefix(f"{path}/"), d.code, d.severity) for d in remarks.found] == [
+        ("neural_preds.txt:3:1", "unused-predicate", "warning"), ("preds.txt:3:1", "unused-predicate", "warning"),
+    ]
+    assert remarks.found[0].message == "no clause and no fact uses far/1: it is left out"
+
+
+def test_head_variables_that_the_body_leaves_free(tmp_path: Path) -> None:
+    """The published format has them: a rule that holds for every image, whatever is in it."""
+    text = import_language(folder(tmp_path, clauses="kp(X):-color(O,C),warm(C)."))
+    assert "kp(X) :- color(O, C), warm(C)." in text
+    program = compiled(text)
+    assert dict(program.clauses[0].types)["X"] == "image"
+    (refused_text,) = [refused(folder(tmp_path / "b", clauses="kp(X):-helper(X,Y). helper(X,Y):-in(O,X).", bk=None))]
+    assert "clauses.txt:1:30: error: cannot tell the type of Y: it does not occur in the body" in refused_text
+
+
 @pytest.mark.parametrize(
     ("preds", "clauses", "expected"),
     [
-        ("kp1:1:image\nkp2:1:image", "kp1(X):-in(_,X). kp2(X):-kp1(X),in(_,X).", ["kp1(img)", "kp2(img)"]),
-        ("a:1:object\nb:2:object,color", "a(X):-color(X,red). b(X,C):-a(X),color(X,C).", ["b(_, _)"]),
-        ("kp:1:object\nok:0:", "kp(X):-color(X,red). ok:-kp(_).", ["ok"]),
-        ("a:1:object\nb:1:object", "a(X):-b(X). b(X):-a(X). a(X):-color(X,red).", ["a(_)", "b(_)"]),
-        ("a:1:object", "a(X):-color(X,red). a(X):-a(X),color(X,3).", ["a(_)"]),
+        ("kp1:1:image\nkp2:1:image", "kp1(X):-in(_,X). kp2(X):-kp1(X),in(_,X).",
+         "classes([kp1(img), kp2(img)])"),
+        ("a:1:object\nb:2:object,color", "a(X):-color(X,red). b(X,C):-a(X),color(X,C).",
+         "classes([b(_, _)])"),
+        ("kp:1:object\nok:0:", "kp(X):-color(X,red). ok:-kp(_).", "target(ok)"),
+        ("a:1:object\nb:1:object", "a(X):-b(X). b(X):-a(X). a(X):-color(X,red).",
+         "classes([a(_), b(_)])"),
+        ("a:1:object", "a(X):-color(X,red). a(X):-a(X),color(X,3).", "classes([a(_)])"),
     ],
     ids=["kp of the image", "heads no clause uses", "kp of something else", "all are used", "recursion"],
 )
-def test_targets(tmp_path: Path, preds: str, clauses: str, expected: list[str]) -> None:
+def test_targets(tmp_path: Path, preds: str, clauses: str, expected: str) -> None:
     path = folder(tmp_path, preds=preds, clauses=clauses, bk=None)
-    assert targets(path) == [f":- target({target})." for target in expected]
+    assert targets(path) == [f":- {expected}."]
 
 
 def test_missing_files_are_named(tmp_path: Path) -> None:
@@ -171,8 +199,8 @@ def test_every_error_is_told_with_its_place(tmp_path: Path) -> None:
          "  kp(X):-in(O,X),colour(O,red).\n                 ^^^^^^\n  hint: did you mean color/2?"),
         ({"clauses": "kp(X):-in(O,X),color(O,rod)."}, "clauses.txt:1:24: error: "),
         ({"clauses": "kp(X):-in(O,X"}, "clauses.txt:1:"),
-        ({"clauses": ":- kp(img)."}, "clauses.txt:1:1: error: a directive or query has no place"),
-        ({"bk": "warm(C):-kp(C)."}, "bk.txt:1:1: error: bk.txt holds facts only"),
+        ({"clauses": ":- kp(img)."}, "clauses.txt:1:1: error: directives and queries are not allowed"),
+        ({"bk": "warm(C):-kp(C)."}, "bk.txt:1:1: error: bk.txt may only have facts"),
         ({"bk": "warm(red).\nwarm(rd)."}, "bk.txt:2:6: error: "),
         ({"preds": "kp:1:image\nwarm:1:colour\n"}, "preds.txt:2:8: error: unknown type colour"),
         ({"preds": "kp:1:image\nwarm:1:color\nkp:1:image\n"},

@@ -6,7 +6,7 @@ import ast
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,24 +15,32 @@ import pytest
 import nsfrc
 
 ROOT = Path(nsfrc.__file__).parent
-LAYERS = (
-    {"errors", "camera"},
-    {"ir"},
-    {"syntax"},
-    {"parse", "check"},
-    {"herbrand", "filters", "grounded"},
-    {"ground"},
-    {"reach", "passes"},
-    {"plan"},
-    {"verify"},
-    {"compiler", "program", "artifact", "importer", "kernels"},
-    {"report", "emit", "engines"},
-    {"words", "trial"},
+LAYERS: tuple[set[str], ...] = (
+    {"errors"},
+    {"files", "grammars", "programs", "trust", "vocabulary", "compiler.spelling"},
+    {"compiler.ir"},
+    {"questions"},
+    {"compiler.syntax", "compiler.expressions", "compiler.well_formed", "compiler.stored", "compiler.graph",
+     "compiler.goal_text"},
+    {"compiler.layout"},
+    {"compiler.parse", "compiler.check"},
+    {"compiler.herbrand", "compiler.filters", "compiler.grounded"},
+    {"compiler.graph", "compiler.choices", "compiler.counting"},
+    {"compiler.ground"},
+    {"compiler.reach", "compiler.passes"},
+    {"compiler.plan"},
+    {"compiler.levels"},
+    {"compiler.verify"},
+    {"compiler.stages", "program", "columns", "compiler.artifact", "compiler.importer"},
+    {"compiler.findings"},
+    {"compiler.report", "compiler.emit", "engines", "kernels"},
+    {"describe", "contexts"},
     {"reasoner", "perception", "valuation"},
-    {"pipelines", "explain"},
+    {"pipelines", "prediction", "explain", "reasons"},
     {"inference"},
     {"data"},
     {"training"},
+    {"benchmarks"},
     {"cli"},
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
@@ -41,7 +49,10 @@ RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 UPWARDS = {
     ("program", "engines"),  # `program.reasoner()` builds what runs the program
     ("program", "reasoner"),
-    ("pipelines", "inference"),  # `pipe.read("a.png")` reads files as `nsfrc infer` does
+    ("program", "valuation"),  # `program.valuation()` computes comparisons of numbers
+    ("program", "compiler.report"),  # a program that is printed says how it reasons
+    ("pipelines", "inference"),  # `pipe("a.png")` reads files as `nsfrc infer` does
+    ("prediction", "inference"),  # a prediction draws itself as reports do
 }
 HEAVY = {"torch", "numba", "triton", "llvmlite", "ultralytics", "cv2", "PIL", "scipy", "bpy"}
 
@@ -58,11 +69,12 @@ class Import:
 
 
 def imports() -> Iterator[Import]:
-    for path in sorted(ROOT.rglob("*.py")):
-        relative = path.relative_to(ROOT)
-        if relative.name == "__init__.py" and len(relative.parts) == 1:
+    beside = [path for folder in ("kernels", "benchmarks") for path in (ROOT.parent / folder).rglob("*.py")]
+    for path in sorted([*ROOT.rglob("*.py"), *beside]):
+        relative = path.relative_to(ROOT if path.is_relative_to(ROOT) else ROOT.parent)
+        part = _part([piece.removesuffix(".py") for piece in relative.parts])
+        if part in ("__init__", "compiler.__init__"):
             continue
-        part = relative.parts[0].removesuffix(".py")
         tree = ast.parse(path.read_text(), str(path))
         for node, lazy, typing_only in _import_nodes(tree, False, False):
             for name in _imported(node):
@@ -81,18 +93,23 @@ def _import_nodes(
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[str]:
-    """`ir` for each way to name nsfrc.ir, the top name of any other library."""
+    """`ir` for each way to name nsfrc.compiler.ir, the top name of any other library."""
     if isinstance(node, ast.Import):
         names = [alias.name for alias in node.names]
     elif node.level:
         raise AssertionError(f"relative import at line {node.lineno}")
-    elif node.module == "nsfrc":
-        names = [f"nsfrc.{alias.name}" for alias in node.names]
+    elif node.module in ("nsfrc", "nsfrc.compiler"):
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
     else:
         names = [node.module or ""]
     for name in names:
         top, _, rest = name.partition(".")
-        yield rest.split(".")[0] if top == "nsfrc" and rest else top
+        yield _part(rest.split(".")) if top == "nsfrc" and rest else top
+
+
+def _part(pieces: Sequence[str]) -> str:
+    """The compiler's rooms are told apart, all others are one part each: `compiler.ir`, `engines`."""
+    return ".".join(pieces[: 1 + (pieces[0] == "compiler")])
 
 
 IMPORTS = tuple(imports())
@@ -126,7 +143,7 @@ def test_no_cycles_when_modules_load() -> None:
 
 def test_heavy_libraries_come_with_the_engines() -> None:
     early = [i for i in IMPORTS if i.imported in HEAVY and not i.typing_only
-             and (RANK[i.importer] < RANK["engines"] or i.importer in ("report", "emit", "words"))]
+             and (RANK[i.importer] < RANK["engines"] or i.importer in ("compiler.report", "compiler.emit", "describe"))]
     assert early == []
     at_start = [i for i in IMPORTS if i.imported in HEAVY and i.importer == "cli" and not i.lazy]
     assert at_start == []

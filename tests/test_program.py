@@ -54,3 +54,22 @@ def test_facts_that_are_refused(facts: Any, message: str, twopairs: Program) -> 
     assert "world" not in str(one.value).partition("the facts of a world")[0]
     with pytest.raises(nsfrc.NsfrcError, match=f"world 2: .*{message}"):
         twopairs.valuation({}, facts, {})
+
+
+def test_printed_it_says_what_is_asked_and_how_it_reasons(twopairs: Program) -> None:
+    assert repr(twopairs) == "Program(twopairs: kp(img); paper, 4 steps)"
+    text = """:- type(digit, 0..9). :- neural(seen(digit)). :- pred(next(digit)). :- target(next(_)).
+        next(N) :- seen(M), succ(M, N)."""
+    asked = ", ".join(f"next({n})" for n in range(7))
+    assert repr(nsfrc.compile(source=text, name="count")) == f"Program(count: {asked} and 3 more; anchored, 1 level)"
+
+
+@pytest.mark.parametrize(("semantics", "targets"), [
+    ("anchored", ["same(red,red)", "same(red,blue)", "same(blue,red)", "same(blue,blue)"]),
+    ("paper", ["same(red,blue)", "same(blue,red)"]),
+])
+def test_a_target_with_variables_stands_for_all_atoms_of_the_semantics(semantics: str, targets: list[str]) -> None:
+    text = f""":- semantics({semantics}).
+        :- type(color, [red, blue]). :- neural(seen(color)). :- target(same(_, _)).
+        same(C, D) :- seen(C), seen(D)."""
+    assert nsfrc.compile(source=text, name="same").targets == targets

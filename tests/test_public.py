@@ -39,7 +39,7 @@ def test_names_are_there_at_once_and_imported_at_first_use() -> None:
     ({"path": 3}, "a program is a path or a name, not 3"),
     ({"path": "twopairs", "slots": 3}, "slots is a dict"),
     ({"path": "twopairs", "slots": {"object": "3"}}, "slots is a dict"),
-    ({"path": "twopairs", "skip": "share"}, r"several names of passes, as \(\"share\",\), not 'share'"),
+    ({"path": "twopairs", "skip": "share"}, r"a sequence of pass names, like \(\"share\",\), not 'share'"),
     ({"path": "twopairs", "max_rows": "1"}, "max_rows is a whole number"),
     ({"source": "p.", "name": 3}, "name is text"),
 ])
@@ -74,10 +74,30 @@ def test_text_compiles_as_its_file_does(tmp_path: Path) -> None:
         nsfrc.compile(source=TEXT.replace("color(", "colour("), name="mine")
 
 
+def test_check_gives_what_is_wrong_and_raises_nothing() -> None:
+    assert nsfrc.check(TEXT) == ()
+    (found,) = nsfrc.check(TEXT.replace("color(", "colour("), "mine.pl")
+    assert (found.code, found.severity, str(found.span)) == ("unknown-predicate", "error", "mine.pl:4:20")
+    (warning,) = nsfrc.check(TEXT + "spare(O) :- color(O, red).", slots={"object": 3})
+    assert (warning.code, warning.severity) == ("unneeded-predicate", "warning")
+    assert [d.code for d in nsfrc.check(TEXT, max_rows=1)] == ["too-large"]
+    assert [d.code for d in nsfrc.check(":- include('/nothing/there').")] == ["include-not-found"]
+    assert [d.code for d in nsfrc.check("\udcff")][:1] == ["not-utf8"]
+    big = ":- type(t, slots(100)). :- neural(p(t, t, t, t, t)). :- target(a). a :- p(A, B, C, D, E)."
+    assert [d.code for d in nsfrc.check(big)][-1] == "refused"  # more ground atoms than there may be
+    with pytest.raises(NsfrcError, match="check takes the text of a program"):
+        nsfrc.check(Path("rules.pl"))  # type: ignore[arg-type]
+
+
+def test_check_is_light() -> None:
+    said = fresh("import sys, nsfrc; nsfrc.check('a.'); print({'torch', 'numba'} & set(sys.modules))")
+    assert said == "set()\n"
+
+
 @pytest.mark.parametrize(("arguments", "options", "message"), [
     ((TEXT,), {}, r"takes the path of a program.*nsfrc\.compile\(source="),
-    ((), {}, "a path, or the text"),
-    (("closeby",), {"source": TEXT}, "one of the two"),
+    ((), {}, "either a path or the text"),
+    (("closeby",), {"source": TEXT}, "compile takes either"),
 ])
 def test_what_compile_does_not_take(arguments: tuple[str, ...], options: dict[str, str], message: str) -> None:
     with pytest.raises(NsfrcError, match=message):
@@ -85,7 +105,7 @@ def test_what_compile_does_not_take(arguments: tuple[str, ...], options: dict[st
 
 
 def test_text_and_weights_in_the_place_of_compiled_files(tmp_path: Path) -> None:
-    with pytest.raises(NsfrcError, match=r"rules\.pl is the text of a program, not a compiled one: nsfrc\.compile"):
+    with pytest.raises(NsfrcError, match=r"rules\.pl is the text of a program.*: compile it with nsfrc\.compile"):
         nsfrc.load(tmp_path / "rules.pl")
     (tmp_path / "net.pt").write_bytes(b"PK\x03\x04" + bytes(60))
     with pytest.raises(NsfrcError, match=r"net\.pt is not a safetensors file.*safetensors\.torch\.save_file"):

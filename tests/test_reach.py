@@ -7,9 +7,9 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from nsfrc.compiler.passes.live import live
+from nsfrc.compiler.reach import DEFAULT_STEPS, NEVER, chain_length, check_reach, enough_steps, knots, reach, silenced
 from nsfrc.errors import CompileError, Diagnostics
-from nsfrc.passes.live import live
-from nsfrc.reach import DEFAULT_STEPS, NEVER, chain_length, check_reach, enough_steps, knots, reach, silenced
 from tests.examples import SHIPPED, VOCABULARY, grounded, random_typed, shipped, small, typed
 from tests.swi import crisp
 

@@ -196,7 +196,7 @@ def test_csv_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Non
     with open(tmp_path / "roofline.csv", newline="") as file:
         lines = list(csv.DictReader(file))
     assert len(rows) == len(lines) == 2 * 2 * 2 * 2
-    assert list(lines[0])[:len(fields(roofline.Row))] == [f.name for f in fields(roofline.Row)]
+    assert list(lines[0])[:len(fields(roofline.RooflineRow))] == [f.name for f in fields(roofline.RooflineRow)]
     assert {line["kind"] for line in lines} == {"model"} and {line["p20"] for line in lines} == {""}
     assert [int(line["exp"]) for line in lines] == [row["exp"] for row in rows]
     for chosen in ({r["kernels"] for r in rows if r["chosen"] and r["batch"] == b} for b in (1, 1000)):

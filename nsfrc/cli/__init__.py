@@ -12,14 +12,14 @@ from nsfrc.cli.lazy import LazyGroup
 # command -> (module, what `nsfrc --help` says of it)
 COMMANDS = {
     "compile": ("nsfrc.cli.compile", "Compile a Prolog program into a .nsfrc file and report what it costs."),
-    "check": ("nsfrc.cli.check", "Say all that is wrong with programs, and write nothing."),
-    "explain": ("nsfrc.cli.explain", "Put a program into words: what it asks, its clauses, and what each costs."),
+    "check": ("nsfrc.cli.check", "Report every mistake in a program, and write no file."),
+    "explain": ("nsfrc.cli.explain", "Describe a program in words: what it asks, its clauses, and what each costs."),
     "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
     "infer": ("nsfrc.cli.infer", "Answer a program's question for every image in a folder."),
     "import": ("nsfrc.cli.importing", "Turn a published plain-text language folder into one .pl file."),
     "data": ("nsfrc.cli.data", "Make figures or scenes with labels and true objects, to train and test on."),
     "train": ("nsfrc.cli.train", "Train a perception model, or a concept such as closeby."),
-    "weights": ("nsfrc.cli.weights", "Bring weights that others published, and see what each perception uses."),
+    "weights": ("nsfrc.cli.weights", "Import published weights, and list which weights each perception uses."),
     "figures": ("nsfrc.cli.figures", "Draw the figures of the paper from what nsfrc computes."),
     "bench": ("nsfrc.cli.bench", "Measure speed, memory and accuracy on this machine, with baselines."),
     "programs": ("nsfrc.cli.programs", "List the programs that come with nsfrc."),

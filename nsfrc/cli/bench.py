@@ -45,18 +45,18 @@ Examples:
 @click.option("--against", type=click.Path(file_okay=False, path_type=Path),
               help="Another folder of results: marks what got worse.")
 @click.option("--fail-on-worse", is_flag=True, help="Exit with 1 where --against finds something worse.")
-@click.option("--list", "listing", is_flag=True, help="Say what the parts are and stop.")
+@click.option("--list", "listing", is_flag=True, help="List the parts and stop.")
 @click.option("--json", "as_json", is_flag=True, help="What was written, and what --against found, as JSON.")
 @click.pass_context
 def command(
     context: click.Context, quick: bool, parts: str | None, out: Path, source: Path | None, against: Path | None,
     fail_on_worse: bool, listing: bool, as_json: bool,
 ) -> None:
-    """Measure reasoning, compiling, memory, growth, images a second and accuracy on this machine.
+    """Measure reasoning, compiling, memory, growth, images per second and accuracy on this machine.
 
-    Every timing stands beside a baseline of the same run, with median, 20th and 80th percentile, versions and the names
-    of the processor and the card. Rows are kept as CSV while they are measured: Ctrl-C loses nothing, and of earlier
-    results only a part that was measured anew to its end is replaced. Pictures (with the extra nsfrc[bench]) and the
+    Every timing is beside a baseline of the same run, with median, 20th and 80th percentile, versions and the names
+    of the processor and the card. Rows are kept as CSV while they are measured: Ctrl-C loses nothing, and earlier
+    results of a part are replaced only when it was measured to its end. Pictures (with the extra nsfrc[bench]) and the
     summary README.md are made from the CSV files.
     """
     from nsfrc.benchmarks import compare, suite, summary
@@ -109,7 +109,7 @@ def _names(parts: str | None) -> list[str] | None:
         return None
     names = list(dict.fromkeys(name.strip() for name in parts.split(",") if name.strip()))
     if not names:
-        raise NsfrcError(f"--parts names none: there are {', '.join(suite.PARTS)}")
+        raise NsfrcError(f"--parts is empty: the parts are {', '.join(suite.PARTS)}")
     for name in names:
         suite.part(name)
     return names
@@ -122,7 +122,7 @@ def _measure(names: list[str] | None, folder: Path, quick: bool, say: _Say) -> s
     chosen = names if names is not None else [name for name in suite.PARTS if name not in suite.SLOW]
     _make(folder)
     if (load := os.getloadavg()[0]) > BUSY:
-        say(f"the machine is busy (load {load:.1f}): short and long runs suffer differently, and so do their ratios")
+        say(f"the machine is busy (load {load:.1f}): it slows short and long runs differently and distorts the ratios")
     ended = ENDED
     for number, name in enumerate(chosen, 1):
         part, start = suite.part(name), time.perf_counter()
@@ -143,7 +143,7 @@ def _make(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise NsfrcError(f"{folder}: cannot be made: {error.strerror}; name another folder with --out") from None
+        raise NsfrcError(f"{folder}: cannot be created: {error.strerror}; name another folder with --out") from None
 
 
 def _draw(found: Sequence[tuple[Part, Results]], folder: Path, say: _Say) -> list[Path]:
@@ -170,7 +170,7 @@ def _tell(page: Path, pictures: Sequence[Path], changes: Sequence[Change], again
             click.echo(f"  {change}")
         both = [change for change in changes if change.old is not None and change.new is not None]
         worse = sum(change.verdict == WORSE for change in both)
-        click.echo(f"  {worse} of {len(both)} values that both have got worse{_only_one(changes)}")
+        click.echo(f"  {worse} of the {len(both)} values in both folders got worse{_only_one(changes)}")
     click.echo(f"\nwritten to {page.parent}: CSV files, {', '.join([page.name, *(path.name for path in pictures)])}")
 
 

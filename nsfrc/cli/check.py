@@ -6,33 +6,30 @@ import json
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from nsfrc.cli.choices import parse_slots, programs
-from nsfrc.errors import ERROR, CompileError, Diagnostic, Diagnostics, NsfrcError
+from nsfrc.errors import Diagnostic, NsfrcError
+
+if TYPE_CHECKING:
+    from nsfrc.compiler.findings import Findings
 
 STDIN, UNNAMED = "-", "<stdin>"
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """What was found in one file; clauses and atoms are None where it has errors."""
+    """What was found in one file, and whether warnings fail too."""
 
     file: str
-    diagnostics: tuple[Diagnostic, ...]
+    found: Findings
     strict: bool
-    clauses: int | None = None
-    atoms: int | None = None
-
-    @property
-    def errors(self) -> int:
-        return sum(d.severity == ERROR for d in self.diagnostics)
 
     @property
     def ok(self) -> bool:
-        return not (self.diagnostics if self.strict else self.errors)
+        return not (self.found.diagnostics if self.strict else self.found.errors)
 
 
 @click.command(
@@ -56,17 +53,17 @@ Examples:
 def command(
     files: tuple[str, ...], name: str | None, strict: bool, slots: dict[str, int], max_rows: int | None, as_json: bool
 ) -> None:
-    """Say all that is wrong with each FILE: a .pl file, a shipped program's name, or - for standard input.
+    """Report every mistake in each FILE: a .pl file, a shipped program's name, or - for standard input.
 
     It finds what `nsfrc compile` would find, down to clauses that can never fire, and writes nothing.
     Findings go to standard output. The exit code is 1 if there is an error in any file.
     """
-    from nsfrc.ground import MAX_ROWS
+    from nsfrc.compiler.ground import MAX_ROWS
 
     if files.count(STDIN) > 1:
-        raise click.UsageError("standard input (-) can be read once only")
+        raise click.UsageError("standard input (-) can only be read once")
     if name is not None and STDIN not in files:
-        raise click.UsageError("--name says what to call standard input: give - as FILE, too")
+        raise click.UsageError("--name says what to call standard input: also give - as FILE")
     verdicts = []
     for file in files:
         verdict = _verdict(file, name or UNNAMED, strict, slots, max_rows or MAX_ROWS)
@@ -80,60 +77,58 @@ def command(
 
 def _verdict(file: str, unsaved: str, strict: bool, slots: dict[str, int], max_rows: int) -> Verdict:
     """unsaved: what to call standard input."""
-    from nsfrc.compiler import check_sentences
-    from nsfrc.parse import read
+    from nsfrc.compiler.findings import Findings, findings
+    from nsfrc.compiler.stages import Options
 
     called = unsaved if file == STDIN else file
-    found = Diagnostics()
     try:
         source, data = _source(file, called)
-        done = check_sentences(read(source, found, data), source, found, slots=slots, max_rows=max_rows)
-    except CompileError as error:
-        return Verdict(called, error.diagnostics, strict)
-    except NsfrcError as error:  # a file that cannot be read, or too many ground atoms: it has no place in the text
-        return Verdict(called, (*found.found, Diagnostic(None, str(error))), strict)
-    return Verdict(called, done.warnings, strict, len(done.program.clauses), done.ground.G)
+    except NsfrcError as error:
+        return Verdict(called, Findings((Diagnostic(None, str(error)),), errors=1, warnings=0), strict)
+    return Verdict(called, findings(source, data, Options(slots, max_rows=max_rows)), strict)
 
 
 def _source(file: str, called: str) -> tuple[Path, bytes | None]:
     """The path of a program, and its text where that is not in the file."""
-    from nsfrc.parse import find_program
+    from nsfrc.compiler.parse import find_program
 
     if file == STDIN:
         return Path(called), _stdin()
     path = find_program(file)
     if path.suffix == ".nsfrc":
-        raise NsfrcError(f"{path} is compiled already: check the .pl file that it was made of")
+        raise NsfrcError(f"{path} is compiled already: check the .pl file that it was made from")
     return path, None
 
 
 def _stdin() -> bytes:
+    from nsfrc.compiler.parse.files import MAX_BYTES
+
     if sys.stdin is None or sys.stdin.closed:
         raise NsfrcError("cannot read standard input: it is closed")
     try:
-        return sys.stdin.buffer.read()
+        return sys.stdin.buffer.read(MAX_BYTES + 1)
     except OSError as error:
         raise NsfrcError(f"cannot read standard input: {error.strerror}") from None
 
 
 def _text(verdict: Verdict) -> str:
-    lines = [str(d) if d.span else f"{verdict.file}: {d}" for d in verdict.diagnostics]
+    lines = [str(d) if d.span else f"{verdict.file}: {d}" for d in verdict.found.diagnostics]
     return "\n".join([*lines, f"{verdict.file}: {_summary(verdict)}"])
 
 
 def _summary(verdict: Verdict) -> str:
-    from nsfrc.report import count
+    from nsfrc.compiler.report import count
 
-    errors, warnings = verdict.errors, len(verdict.diagnostics) - verdict.errors
-    parts = [count(number, noun) for number, noun in ((errors, "error"), (warnings, "warning")) if number]
-    if verdict.clauses is not None and verdict.atoms is not None:
-        sizes = [count(verdict.clauses, "clause"), count(verdict.atoms, "ground atom")]
+    found = verdict.found
+    parts = [count(number, noun) for number, noun in ((found.errors, "error"), (found.warnings, "warning")) if number]
+    if found.clauses is not None and found.atoms is not None:
+        sizes = [count(found.clauses, "clause"), count(found.atoms, "ground atom")]
         parts = [*(["fine"] if verdict.ok else []), *sizes, *parts]
     return ", ".join(parts)
 
 
 def _data(verdict: Verdict) -> dict[str, Any]:
     return {
-        "file": verdict.file, "ok": verdict.ok, "clauses": verdict.clauses, "atoms": verdict.atoms,
-        "diagnostics": [d.as_json() for d in verdict.diagnostics],
+        "file": verdict.file, "ok": verdict.ok, "clauses": verdict.found.clauses, "atoms": verdict.found.atoms,
+        "diagnostics": [d.as_json() for d in verdict.found.diagnostics],
     }

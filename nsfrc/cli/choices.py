@@ -28,7 +28,7 @@ def parse_slots(context: click.Context, option: click.Parameter, values: tuple[s
 
 def programs(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
     """Programs here and in the folders here, and those that ship; folders alone where there are none."""
-    from nsfrc.parse import shipped_programs
+    from nsfrc.compiler.parse import shipped_programs
 
     # Folders come first: the shell's function then completes them where nothing follows.
     found = [CompletionItem(typed, type="dir")]
@@ -77,7 +77,7 @@ def patterns(context: click.Context, parameter: click.Parameter, typed: str) -> 
 
 def passes(context: click.Context, parameter: click.Parameter, typed: str) -> list[str]:
     """Passes that `--skip` takes."""
-    from nsfrc.passes import NAMES
+    from nsfrc.compiler.passes import NAMES
 
     return [name for name in NAMES if name.startswith(typed)]
 

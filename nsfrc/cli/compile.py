@@ -12,10 +12,11 @@ import click
 
 from nsfrc.cli.choices import parse_slots, passes, programs
 from nsfrc.cli.machines import errors_as_json
+from nsfrc.compiler.passes import NAMES
 from nsfrc.errors import NsfrcError
 
 if TYPE_CHECKING:
-    from nsfrc.compiler import Compilation
+    from nsfrc.compiler.stages import Compilation
 
 STAGES = ("ast", "ir", "ground", "index", "plan", "triton")
 MACHINE_CODE = ("ptx", "cubin")  # a folder of kernels, and not a text
@@ -47,7 +48,7 @@ Examples:
 @click.option("--arch", type=click.Choice(ARCHS),
               help="What ptx and cubin are for: sm_80 is the A100, sm_90 the H100. [sm_80]")
 @click.option("--skip", multiple=True, metavar="PASS", shell_complete=passes,
-              help="Leave out a pass: live, multiset, number, goal or share; repeatable.")
+              help=f"Leave out a pass ({', '.join(NAMES)}); repeatable.")
 @click.option("--max-rows", type=click.IntRange(min=1), help="Refuse programs that ground to more rows. [30,000,000]")
 @click.option("--json", "as_json", is_flag=True, help="Report, or errors, as JSON.")
 def command(
@@ -62,12 +63,12 @@ def command(
     With --emit ptx or cubin it is a folder: machine code of every GPU kernel for neural inputs, target outputs and
     hard clause weights, the tables they read, and kernels.json, which says how to launch them.
     """
-    from nsfrc.compiler import compile_file
-    from nsfrc.ground import MAX_ROWS
+    from nsfrc.compiler.ground import MAX_ROWS
+    from nsfrc.compiler.stages import Options, compile_file
 
     _check_options(emit, arch, out)
     with errors_as_json(as_json):
-        done = compile_file(program, slots=slots, skip=skip, max_rows=max_rows or MAX_ROWS)
+        done = compile_file(program, Options(slots, skip, max_rows or MAX_ROWS))
         _refuse_overwrite(done.source, out)
         if not as_json:
             for warning in done.warnings:
@@ -78,7 +79,7 @@ def command(
                 click.echo(f"written to {out}")
             return
         data = _compile_kernels(done, emit, arch or ARCHS[0], out) if emit else _save(done, out)
-    from nsfrc.report import as_text
+    from nsfrc.compiler.report import as_text
 
     click.echo(json.dumps(data, indent=1) if as_json else as_text(data))
 
@@ -94,23 +95,23 @@ def _check_options(emit: str | None, arch: str | None, out: Path | None) -> None
 
 def _save(done: Compilation, out: Path | None) -> dict[str, Any]:
     """Write the artifact; the report."""
+    from nsfrc.compiler.report import as_data
     from nsfrc.program import from_compilation
-    from nsfrc.report import as_data
 
     return as_data(done, from_compilation(done).save(out or Path(f"{done.program.name}.nsfrc")))
 
 
 def _compile_kernels(done: Compilation, emit: str, arch: str, out: Path | None) -> dict[str, Any]:
     """Write a folder of machine code; the report."""
-    from nsfrc.engines.gpu import aot, folder
+    from nsfrc.compiler.report import as_data
+    from nsfrc.engines.gpu import aot, kernel_folder
     from nsfrc.program import from_compilation
-    from nsfrc.report import as_data
 
     program, path = from_compilation(done), out or Path(f"{done.program.name}.{arch}")
-    folder.refuse_foreign(path)  # before the minute that compiling takes
+    kernel_folder.refuse_foreign(path)  # before the minute that compiling takes
     with click.progressbar(aot.kernels(program), label=f"compiling kernels for {arch}", file=sys.stderr) as kernels:
         compiled = [aot.compile_kernel(kernel, arch) for kernel in kernels]
-    folder.write(path, folder.contents(program, compiled, emit))
+    kernel_folder.write(path, kernel_folder.contents(program, compiled, emit))
     return as_data(done, path, compiled)
 
 
@@ -120,7 +121,7 @@ def _refuse_overwrite(source: Path, out: Path | None) -> None:
 
 
 def _emit(done: Compilation, stage: str, out: Path | None) -> None:
-    from nsfrc.artifact import write_whole
+    from nsfrc.files import write_whole
 
     if out is None:
         for line in _lines(done, stage):
@@ -132,7 +133,7 @@ def _emit(done: Compilation, stage: str, out: Path | None) -> None:
 
 
 def _lines(done: Compilation, stage: str) -> Iterator[str]:
-    from nsfrc.emit import STAGES as writers
+    from nsfrc.compiler.emit import STAGES as writers
     from nsfrc.program import from_compilation
 
     if stage != "triton":
@@ -148,7 +149,7 @@ def _emit_npy(done: Compilation, stage: str, out: Path) -> None:
 
     import numpy as np
 
-    from nsfrc.artifact import write_whole
+    from nsfrc.files import write_whole
     from nsfrc.program import from_compilation
 
     if stage != "index":

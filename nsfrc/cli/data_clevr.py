@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from nsfrc.data.clevr.folder import Order
+    from nsfrc.data.clevr.scene_folder import Order
 
 
 class Size(click.ParamType):
@@ -25,17 +25,17 @@ class Size(click.ParamType):
             return value
         found = re.fullmatch("([0-9]{2,4})x([0-9]{2,4})", value)
         if found is None:
-            self.fail(f"{value!r} is no size such as 480x320", param, ctx)
+            self.fail(f"{value!r} is not a size such as 480x320", param, ctx)
         width, height = int(found[1]), int(found[2])
         if 2 * width != 3 * height:
-            self.fail(f"{value} is not 3 wide to 2 high, as CLEVR's pictures are; 240x160 is", param, ctx)
+            self.fail(f"{value} is not 3 wide to 2 high, as CLEVR's pictures are; try 240x160", param, ctx)
         return width, height
 
 
 TIMES = """\b
-Pictures need Blender: pip install 'nsfrc[clevr]'. One takes a core about 1 s
-at 240x160 with 8 samples, and 5 to 15 s at 480x320 with 32. Ctrl-C loses
-nothing: the same command goes on.
+Pictures need Blender: pip install 'nsfrc[clevr]'. On one core a picture takes about
+1 s at 240x160 with 8 samples, and 5 to 15 s at 480x320 with 32. Ctrl-C loses
+nothing: the same command continues.
 """
 
 
@@ -48,9 +48,9 @@ def _command(name: str, splits: list[str], example: str) -> Callable[[Callable[.
         click.option("--seed", default=0, show_default=True, type=click.IntRange(0, 2**63),
                      help="Same seed, same scenes."),
         click.option("--split", type=click.Choice(splits), help="Only this split."),
-        click.option("--size", default="480x320", show_default=True, type=Size(), help="Of the pictures, in pixels."),
+        click.option("--size", default="480x320", show_default=True, type=Size(), help="Size of pictures in pixels."),
         click.option("--samples", default=32, show_default=True, type=click.IntRange(1, 4096),
-                     help="Paths of light a pixel; fewer are quicker and coarser."),
+                     help="Light paths per pixel; fewer are faster and noisier."),
         click.option("--workers", default=1, show_default=True, type=click.IntRange(1, 256),
                      help="Processes that render, each on one core."),
         click.option("--no-render", is_flag=True,
@@ -69,7 +69,7 @@ def _command(name: str, splits: list[str], example: str) -> Callable[[Callable[.
 
 @_command("clevr", ["train", "val"], "--out clevr --count 4000 --size 240x160 --samples 4 --workers 2")
 def clevr(**options: Any) -> None:
-    """Make CLEVR scenes of no class, to train perception with.
+    """Make CLEVR scenes without classes, to train perception.
 
     Three to ten things stand anywhere. One scene in ten is for validation. The folder is laid out as CLEVR v1.0.
     """
@@ -107,7 +107,7 @@ def hans7(**options: Any) -> None:
     5  three metal cylinders on the right
     6  a large blue sphere and a small yellow sphere
 
-    But for class 4, exactly one class's rule holds for each scene, and the program clevr_hans7 agrees with every
+    Except for class 4, exactly one class's rule holds for each scene, and the program clevr_hans7 agrees with every
     label. Of six scenes of a class four are for training, one for validation and one for testing, where nothing
     is confounded. The folder is laid out as CLEVR-Hans.
     """
@@ -118,7 +118,7 @@ def _make(
     name: str, *, out: Path, count: int, seed: int, split: str | None, size: tuple[int, int], samples: int,
     workers: int, no_render: bool, as_json: bool,
 ) -> None:
-    from nsfrc.data.clevr import folder
+    from nsfrc.data.clevr import scene_folder as folder
     from nsfrc.data.clevr.blender import Quality
 
     order = folder.Order(name, count, seed, split, None if no_render else Quality(*size, samples))
@@ -131,7 +131,7 @@ def _make(
                 done += 1
     except KeyboardInterrupt:
         scenes.close()  # writes the scenes files of what is done
-        click.echo(f"stopped after {done} of {count} scenes, which are in {out}; the same command goes on", err=True)
+        click.echo(f"stopped after {done} of {count} scenes, which are in {out}; the same command continues", err=True)
         raise SystemExit(130) from None
     held = folder.held(order, out)
     click.echo(json.dumps(_summary(order, out, held)) if as_json else _said(order, out, held))

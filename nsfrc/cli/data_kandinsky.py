@@ -32,10 +32,10 @@ Examples:
 def command(pattern: str, out: Path, count: int, seed: int, as_json: bool) -> None:
     """Make Kandinsky figures of PATTERN.
 
-    Half of them have the pattern (DIR/true) and half do not (DIR/false), most of those for one reason only. The
-    program of the same name agrees with every label. objects.json says what is truly in each figure.
+    Half of them have the pattern (DIR/true) and half do not (DIR/false), mostly for one reason only. The
+    program of the same name agrees with every label. objects.json has the true objects of each figure.
     """
-    from nsfrc.data import folder
+    from nsfrc.data import figure_folder as folder
     from nsfrc.data.kandinsky import chosen_name
 
     pattern = chosen_name(pattern)

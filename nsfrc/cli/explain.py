@@ -12,7 +12,7 @@ from nsfrc.cli.machines import errors_as_json
 from nsfrc.errors import NsfrcError
 
 if TYPE_CHECKING:
-    from nsfrc.words.account import Explained
+    from nsfrc.describe.account import Explained
 
 
 @click.command(
@@ -29,16 +29,16 @@ Examples:
 @click.option("--clause", type=click.IntRange(min=1), metavar="N", help="Only this clause; the first one is 1.")
 @click.option("--slots", multiple=True, callback=parse_slots, metavar="TYPE=N",
               help="Size of a type declared with slots(...); repeatable.")
-@click.option("--json", "as_json", is_flag=True, help="The same for machines.")
+@click.option("--json", "as_json", is_flag=True, help="The same as JSON, for machines.")
 def command(program: str, clause: int | None, slots: dict[str, int], as_json: bool) -> None:
-    """Put PROGRAM (.pl, .nsfrc or a shipped name) into words.
+    """Describe PROGRAM (.pl, .nsfrc or a shipped name) in words.
 
-    What it asks, what perception must see, each clause as a sentence with what it costs, when each predicate can be
-    derived first, and what a step takes. Nothing is written.
+    It shows what is asked, what perception must see, each clause as a sentence with its cost, when each predicate can
+    first be derived, and what a step costs. Nothing is written.
 
-    Why an image has its answer is told by `nsfrc infer --report`.
+    `nsfrc infer --report` shows why an image has its answer.
     """
-    from nsfrc.words import account, as_text
+    from nsfrc.describe import account, as_text
 
     with errors_as_json(as_json):
         data = account(_open(program, slots))
@@ -51,17 +51,17 @@ def command(program: str, clause: int | None, slots: dict[str, int], as_json: bo
 
 
 def _open(name: str, slots: dict[str, int]) -> Explained:
-    from nsfrc.words import of_artifact, of_compilation
+    from nsfrc.describe import of_artifact, of_compilation
 
     if name.endswith(".nsfrc"):
         from nsfrc.program import load
 
         if slots:
-            raise NsfrcError(f"{name} is compiled, and its slots with it: give the .pl file for --slots")
+            raise NsfrcError(f"{name} is compiled, so its slots are fixed: give the .pl file to use --slots")
         return of_artifact(load(name), name)
-    from nsfrc.compiler import compile_file
+    from nsfrc.compiler.stages import Options, compile_file
 
-    done = compile_file(name, slots=slots)
+    done = compile_file(name, Options(slots))
     for warning in done.warnings:
         click.echo(str(warning), err=True)
     return of_compilation(done)

@@ -24,7 +24,7 @@ Examples:
 """)
 @click.option("--out", "-o", default="figures", show_default=True, type=click.Path(path_type=Path),
               help="Folder for the pictures (.png) and the numbers behind them (.csv).")
-@click.option("--only", help="Names of figures, with commas between them. [all]")
+@click.option("--only", help="Names of figures, separated by commas. [all]")
 @click.option("--results", type=click.Path(path_type=Path),
               help="Folder that `nsfrc bench` wrote, for batch. [that of the checkout, if there is one]")
 @click.option("--count", "-n", type=click.IntRange(1, 1_000_000),
@@ -37,7 +37,7 @@ def command(
 ) -> None:
     """Draw the figures of the paper from what nsfrc computes, each with the numbers behind it.
 
-    batch needs results of `nsfrc bench` and is left out where there are none; the others need nothing.
+    batch needs results of `nsfrc bench` and is left out if there are none; the others need nothing.
     """
     from nsfrc.benchmarks import paper_figures
     from nsfrc.benchmarks.paper_figures_base import Missing, Wanted

@@ -20,11 +20,14 @@ Examples:
 @click.option("--force", is_flag=True, help="Replace a file that exists.")
 def command(folder: Path, out: Path | None, force: bool) -> None:
     """Turn FOLDER (clauses.txt, consts.txt, preds.txt, neural_preds.txt, bk.txt) into one .pl file."""
-    from nsfrc.artifact import write_whole
-    from nsfrc.errors import NsfrcError
-    from nsfrc.importer import import_language
+    from nsfrc.compiler.importer import import_language
+    from nsfrc.errors import Diagnostics, NsfrcError
+    from nsfrc.files import write_whole
 
-    text = import_language(folder)
+    remarks = Diagnostics()
+    text = import_language(folder, remarks)
+    for warning in remarks.warnings():
+        click.echo(str(warning), err=True)
     path = out or Path(f"{folder.resolve().name}.pl")
     if path.exists() and not force:
         raise NsfrcError(f"{path} exists: name another file with --out, or replace it with --force")

@@ -10,8 +10,8 @@ import click
 
 @click.command("programs", epilog="Example: nsfrc programs")
 def command() -> None:
-    """List the programs that come with nsfrc; each name can stand for a file in other commands."""
-    from nsfrc.parse import find_program, shipped_programs
+    """List the programs that come with nsfrc; other commands take these names instead of a file."""
+    from nsfrc.compiler.parse import find_program, shipped_programs
 
     for name in shipped_programs():
         path = find_program(name)

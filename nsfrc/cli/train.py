@@ -16,4 +16,4 @@ COMMANDS = {
     "train", cls=LazyGroup, elsewhere=COMMANDS, epilog="Example: nsfrc train perception --out yolo.safetensors"
 )
 def command() -> None:
-    """Train what is learnt: perception, and concepts such as closeby."""
+    """Train perception, or learn concepts such as closeby."""

@@ -7,11 +7,21 @@ from pathlib import Path
 
 import click
 
-NAMES = ("closeby", "online", "leftside", "rightside", "front")
+from nsfrc.vocabulary import CONCEPTS
+
+DECIDES = "\n".join(f"  {concept.name:<10} {concept.learns}" for concept in CONCEPTS)
 
 
 @click.command(
     "concept",
+    help=f"""Learn the parameters of the neural predicate NAME from labelled examples.
+
+\b
+{DECIDES}
+
+The value is σ(w·x + b), where x is what is measured: one number or, for front, the x, y and z of both objects. w and b
+are learnt.
+""",
     epilog="""\b
 Examples:
   nsfrc train concept closeby
@@ -20,26 +30,19 @@ Examples:
   nsfrc train concept front --scenes CLEVR_v1.0 --examples 20000
 """,
 )
-@click.argument("name", type=click.Choice(NAMES))
+@click.argument("name", type=click.Choice([concept.name for concept in CONCEPTS]))
 @click.option("--scenes", type=click.Path(path_type=Path),
               help="A folder or file of CLEVR scenes to take examples of leftside, rightside or front from, "
-                   "in the place of made ones.")
+                   "instead of generated ones.")
 @click.option("--examples", type=click.IntRange(10, 10_000_000),
-              help="How many examples; a fifth is held out. By default 5000, or all of --scenes. Half of those that "
-                   "are made are positive.")
+              help="How many examples; a fifth is held out. By default 5000, or all of --scenes. Half of the "
+                   "generated ones are positive.")
 @click.option("--seed", type=click.IntRange(0, 2**63 - 1), default=0, show_default=True,
               help="Same seed, same parameters.")
 @click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path), default=Path("concepts.json"),
-              show_default=True, help="File to write; other concepts that it holds stay.")
+              show_default=True, help="File to write; other concepts in it are kept.")
 @click.option("--json", "as_json", is_flag=True, help="Report as one JSON object.")
 def command(name: str, scenes: Path | None, examples: int | None, seed: int, out: Path, as_json: bool) -> None:
-    """Learn the parameters of the neural predicate NAME from labelled examples.
-
-    closeby(A, B): how near the centres of two objects must be. online(A, B, C, ...): how straight the line must be
-    on which their centres lie. leftside(A), rightside(A): in which half of the image an object of a 3D scene lies.
-    front(A, B): which of two is nearer to the camera, along the ground. All are σ(w·x + b) of what is measured: of a
-    number or, for front, of the x, y and z of both objects. w and b are learnt.
-    """
     from nsfrc.training.concepts import learn
     from nsfrc.valuation import concepts
 

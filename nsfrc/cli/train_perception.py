@@ -56,11 +56,11 @@ Examples:
 """,
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True,
-              help="File to write the weights to (safetensors, fp16); FILE.checkpoint is the state until then.")
+              help="File to write the weights to (safetensors, fp16); until then the state is in FILE.checkpoint.")
 @click.option("--model", type=click.Choice(list(MODELS)), default="yolo", show_default=True)
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder of CLEVR scenes with pictures, as CLEVR or CLEVR-Hans has it, for all models but yolo, "
-                   "whose figures are drawn.")
+              help="Folder of CLEVR scenes with pictures, laid out as CLEVR or CLEVR-Hans; for all models except yolo, "
+                   "whose figures are generated.")
 @_option("--figures", click.IntRange(1, ALL), "Pictures to train on, at most.")
 @_option("--epochs", click.IntRange(1, 100_000))
 @_option("--size", click.IntRange(16, 2048),
@@ -69,12 +69,12 @@ Examples:
 @_option("--lr", click.FloatRange(min=0, min_open=True), "Highest learning rate.")
 @_option("--seed", click.IntRange(0, 2**63 - 1))
 @_option("--variant", click.Choice(["n", "s"]), "Size of YOLOv5.")
-@_option("--slots", click.IntRange(1, 1000), "As many as things in a scene, at least.")
-@_option("--iterations", click.IntRange(1, 100), "Of the attention.")
+@_option("--slots", click.IntRange(1, 1000), "Number of slots: at least as many as things in a scene.")
+@_option("--iterations", click.IntRange(1, 100), "Iterations of the attention.")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True,
-              help="Sums of another number of threads differ in their last digits, and so will the weights.")
+              help="CPU threads. Another number changes the last digits of sums, and so the weights.")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:N.")
-@click.option("--resume", is_flag=True, help="Go on from FILE.checkpoint; the other options must be the same.")
+@click.option("--resume", is_flag=True, help="Continue from FILE.checkpoint; the other options must be the same.")
 def command(
     out: Path, model: str, data: Path | None, threads: int, device: str, resume: bool, **given: Any
 ) -> None:
@@ -97,7 +97,7 @@ def command(
         )
     except KeyboardInterrupt:
         if checkpoint_of(out).exists():
-            click.echo(f"\nthe last whole epoch is in {checkpoint_of(out)}: go on with {again} --resume", err=True)
+            click.echo(f"\nthe last full epoch is in {checkpoint_of(out)}: continue with {again} --resume", err=True)
         raise
     click.echo(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB), {trained.identity}")
 
@@ -107,9 +107,9 @@ def _wanted(model: str, data: Path | None, given: dict[str, Any]) -> Options:
     usual = MODELS[model]
     changes = {name: value for name, value in given.items() if value is not None}
     for name in changes.keys() - asdict(usual).keys():
-        raise click.UsageError(f"--{name.replace('_', '-')} is no option of {model}")
+        raise click.UsageError(f"--{name.replace('_', '-')} is not an option of {model}")
     if usual.data and data is not None:
-        raise click.UsageError(f"{model} learns from figures that are drawn for it: leave out --data, "
+        raise click.UsageError(f"{model} learns from figures that are generated for it: leave out --data, "
                                f"or choose another --model")
     if not usual.data:
         if data is None:

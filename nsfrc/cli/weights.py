@@ -16,7 +16,7 @@ Examples:
   nsfrc weights import slot_attention.pt
 """)
 def command() -> None:
-    """Bring weights that others published, and see what each perception uses."""
+    """Import published weights, and list which weights each perception uses."""
 
 
 @command.command("import", epilog="""\b
@@ -30,15 +30,15 @@ Without --out, weights are kept in $NSFRC_HOME, or $XDG_DATA_HOME/nsfrc, or ~/.l
 @click.argument("file", type=click.Path(path_type=Path))
 @click.option("--model", type=click.Choice(MODELS), default=MODELS[0], show_default=True)
 @click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path),
-              help="Where to write, to be used with --weights. [where the perception looks for it]")
+              help="File to write, for use with --weights. [where the perception looks for it]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object.")
 def importing(file: Path, model: str, out: Path | None, as_json: bool) -> None:
     """Turn FILE, a published checkpoint or the state dict in it, into weights that nsfrc reads.
 
-    Nothing in FILE is run. It is refused where a tensor is missing, of another shape, or not of numbers.
+    Nothing in FILE is run. It is refused if a tensor is missing, has another shape, or has values that are not numbers.
     """
-    from nsfrc.perception.home import kept_weights
     from nsfrc.perception.published import import_slots
+    from nsfrc.perception.weights_folder import kept_weights
 
     path = out or kept_weights(model)
     tensors = import_slots(file, path)
@@ -53,9 +53,9 @@ def importing(file: Path, model: str, out: Path | None, as_json: bool) -> None:
 
 
 @command.command("list", epilog="Example: nsfrc weights list --json")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a perception.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per perception.")
 def listing(as_json: bool) -> None:
-    """Show the weights that each perception uses where --weights names no others."""
+    """Show the weights that each perception uses without --weights."""
     from nsfrc.perception import used_weights
 
     for used in used_weights():

@@ -1,7 +1,7 @@
 """The six Kandinsky patterns and the pattern-free figures.
 
 Every figure starts as one that has the pattern. A negative is made from it: mostly by changing one thing (a colour, a
-shape, a place) so that the rule just fails, otherwise by mixing everything anew. Sizes are drawn first and kept,
+shape, a place) so that the rule just fails, otherwise by mixing everything again. Sizes are drawn first and kept,
 so that they say nothing about the label.
 """
 
@@ -52,7 +52,7 @@ class Pattern:
         raise AssertionError(f"{self.name}: no figure found")
 
     def negative(self, rng: Rng) -> Layout:
-        """A positive spoilt in one thing, or mixed anew with the same sizes."""
+        """A positive spoilt in one thing, or mixed again with the same sizes."""
         # Chosen once: trying another change after a failure would favour those that seldom fail.
         change = self.misses[rng.integers(len(self.misses))] if rng.random() < NEAR_MISS else self.mixed
         for attempt in range(ATTEMPTS):

@@ -26,15 +26,22 @@ GAMMA = 0.01  # where neither the program nor the caller says another
 class Run:
     """How to reason: T steps of soft-or with γ; whose maximum Z is; what comes out and what goes in.
 
-    normalise: "example" or "batch". outputs: "all" atoms or "targets". inputs: "all" honours every
+    steps: under `anchored` the rounds of what depends on itself, None for as many as suffice. normalise, for `paper`:
+    "example" or "batch". outputs: "all" atoms or "targets". inputs: "all" honours every
     entry of V0 and gives its gradient; "neural" takes the others from the program.
     """
 
-    steps: int
+    steps: int | None
     gamma: float
     normalise: str = "example"
     outputs: str = "all"
     inputs: str = "all"
+
+    @property
+    def T(self) -> int:
+        """The steps of a program under `paper`, which always has a number of them."""
+        assert self.steps is not None
+        return self.steps
 
 
 class Engine(Protocol):
@@ -64,16 +71,28 @@ def engine(name: str, program: Program) -> Engine:
     if name == "auto":
         return AutoEngine(program)
     if name == "cpu":
+        if program.anchored:
+            from nsfrc.engines.cpu.levels_engine import LevelsEngine
+
+            return LevelsEngine(program)
         from nsfrc.engines.cpu.engine import CpuEngine
 
         return CpuEngine(program)
     if name == "gpu":
         if find_spec("triton") is None:
             raise NsfrcError('engine "gpu" needs the package triton: pip install "nsfrc[gpu]", or use engine="auto"')
+        if program.anchored:
+            from nsfrc.engines.gpu.anchored_engine import AnchoredGpuEngine
+
+            return AnchoredGpuEngine(program)
         from nsfrc.engines.gpu.engine import GpuEngine
 
         return GpuEngine(program)
     if name == "reference":
+        if program.anchored:
+            from nsfrc.engines.anchored_reference import AnchoredReference
+
+            return AnchoredReference(program)
         from nsfrc.engines.reference import ReferenceEngine
 
         return ReferenceEngine(program)

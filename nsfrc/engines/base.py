@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsfrc.plan import Plan
+from nsfrc.compiler.plan import Plan
 
 if TYPE_CHECKING:
     from nsfrc.program import Program
@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 NEURAL = -1.0  # marks atoms whose starting value is an input; kernels do not compare with NaN
 
 
-def starting_values(plan: Plan) -> np.ndarray:
-    """What atoms start at when they are not neural, and NEURAL for those that are: [G]."""
-    return np.nan_to_num(plan.constant, nan=NEURAL)
+def starting_values(constant: np.ndarray) -> np.ndarray:
+    """What atoms start at when they are not neural, and NEURAL for those that are: [G]. constant: NaN for these."""
+    return np.nan_to_num(constant, nan=NEURAL).astype(np.float32)
 
 
 def head_of(plan: Plan) -> np.ndarray:
@@ -51,3 +51,8 @@ def base_two(gamma: float) -> np.ndarray:
 def not_finite(program: Program, row: int, atom: int, value: float) -> str:
     """What to say of an entry of V0 that is NaN or infinite."""
     return f"V0[{row}, {atom}], {program.atoms[atom]}, is {value}; it must be finite"
+
+
+def negative(program: Program, row: int, atom: int, value: float) -> str:
+    """What to say of an entry of V0 below 0, which `anchored` gives no meaning to."""
+    return f"V0[{row}, {atom}], {program.atoms[atom]}, is {value}; values go from 0 to 1, as a sigmoid gives them"

@@ -32,7 +32,7 @@ class ReferenceEngine:
         V = V0
         if run.inputs == "neural":
             V = torch.where(self.constant.isnan(), V0, self.constant.to(V0))
-        for _ in range(run.steps):
+        for _ in range(run.T):
             C = torch.stack([self._clause(V, c, run) for c in range(len(self.index))])
             H = C if weights is None else torch.einsum("mc,cbg->mbg", weights.to(C), C)
             R = softor(H, 0, run)

@@ -10,7 +10,7 @@ import torch
 from nsfrc.engines import Engine, Run
 
 
-@torch.compiler.disable(reason="the CPU engine's kernels are no torch operators; leave out fullgraph=True")
+@torch.compiler.disable(reason="the CPU engine's kernels are not torch operators; leave out fullgraph=True")
 def outside(engine: Engine, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
     """What the engine gives; the graph ends before it, and another begins behind it."""
     return engine(V0, weights, run)

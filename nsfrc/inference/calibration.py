@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
@@ -15,11 +15,14 @@ from typing import Any
 
 import numpy as np
 
+from nsfrc.compiler.ir import CLASSES
 from nsfrc.errors import NsfrcError
 from nsfrc.program import Program
+from nsfrc.questions import called, questions
 
 DEFAULT = 0.5
 FILE = "calibration.json"
+MANY = 5  # questions that a message lists
 
 
 @dataclass(frozen=True)
@@ -46,25 +49,53 @@ class Best:
 def fingerprint(program: Program) -> str:
     """What scores depend on besides perception: clauses, facts, targets, types, steps and γ; as hexadecimal digits."""
     types = [[t.name, t.constants, t.role] for t in program.ground.herbrand.types]
-    text = json.dumps([program.clauses, program.targets, types, program.steps, program.settings.gamma])
+    told = [program.clauses, program.targets, types, program.steps, program.settings.gamma]
+    told += [program.settings.semantics] if program.anchored else []
+    text = json.dumps([*told, len(program.classes)] if program.classes else told)
     return f"{zlib.crc32(program.initial_valuation().tobytes(), zlib.crc32(text.encode())):08x}"
 
 
 def threshold_for(
-    program: Program, identity: str, given: float | None = None, steps: int | None = None, own_concepts: bool = False
+    program: Program, identity: str, given: float | None = None, steps: int | None = None, own_concepts: bool = False,
+    question: str | None = None,
 ) -> Choice:
-    """The threshold to use: the caller's, else the program's, else the calibrated one, else 0.5.
+    """The threshold to use: the caller's, else the program's, else the calibrated one, else 0.5; for classes 0.
 
-    A calibration holds for the steps of the program and the concepts that ship; with others it is not taken.
+    A calibration holds for the steps of the program and the concepts that ship; with others it is not taken. It is of
+    programs with one target. question: which one it is for, where there are several.
     """
     if given is not None:
         return Choice(given, "from --threshold")
-    if program.settings.threshold is not None:
-        return Choice(program.settings.threshold, "from the program")
+    own = dict(program.settings.thresholds).get(question or program.questions[0].name, program.settings.threshold)
+    if own is not None:
+        return Choice(own, "from the program")
+    if question == CLASSES:
+        return Choice(0.0, "by default")
     entry = shipped().get(identity, {}).get(fingerprint(program))
-    if entry is None or own_concepts or steps not in (None, program.steps):
+    if entry is None or len(program.targets) > 1 or own_concepts or steps not in (None, program.steps):
         return Choice(DEFAULT, "by default")
     return Choice(float(entry["threshold"]), f"from the calibration chosen on {entry['figures']} validation figures")
+
+
+def thresholds_for(
+    program: Program, identity: str, given: float | None, named: Mapping[str, float], steps: int | None = None,
+    own_concepts: bool = False,
+) -> dict[str, Choice]:
+    """A threshold for every question. given: the caller's for all of them; named: those for single ones, as the caller
+    calls them; raises NsfrcError where that is no question of the program.
+    """
+    asked = program.questions
+    own: dict[str, float] = {}
+    for name, value in named.items():
+        if (found := called(asked, name)) is None:
+            known = ", ".join(one.name for one in asked[:MANY]) + (" ..." if len(asked) > MANY else "")
+            a_class = called(questions(program.classes), name) is not None
+            which = " (classes share a threshold: --threshold classes=X)" if a_class else ""
+            raise NsfrcError(f"--threshold {name}={value:g}: {program.name} has no such question{which}; it asks "
+                             f"{known}")
+        own[found.name] = value
+    return {one.name: threshold_for(program, identity, own.get(one.name, given), steps, own_concepts, one.name)
+            for one in asked}
 
 
 @cache

@@ -6,11 +6,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from nsfrc.compiler.parse import read
+from nsfrc.compiler.syntax import BROKEN, DIRECTIVE, QUERY, Sentence, calls
 from nsfrc.errors import Diagnostics, NsfrcError
-from nsfrc.parse import read
-from nsfrc.syntax import BROKEN, DIRECTIVE, QUERY, Sentence, calls
 
-ASKING = ("target", "query")
+ASKING = ("target", "query", "classes")
 
 
 @dataclass(frozen=True)

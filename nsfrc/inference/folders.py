@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
+from nsfrc.compiler.herbrand import reading_order
 from nsfrc.errors import NsfrcError
-from nsfrc.herbrand import reading_order
 from nsfrc.inference.scene_files import HANS, IMAGES, SPLITS, classes_of, hans_files
+from nsfrc.questions import FALSE, NONE, TRUE
 
 SUFFIXES = frozenset(
     ".png .apng .jpg .jpeg .jpe .jfif .gif .bmp .dib .pbm .pgm .ppm .pnm .tif .tiff .webp .tga .ico .jp2 .j2k .jpx "
@@ -26,12 +28,10 @@ UNREAD = frozenset(
     ".heic .heif .hif .jxl .raw .dng .cr2 .cr3 .crw .nef .nrw .arw .srf .sr2 .orf .raf .rw2 .pef .srw .x3f .psd .psb "
     ".xcf .svg .svgz .ai .eps .pdf .exr .hdr".split()
 )
-# Folders of CLEVR and CLEVR-Hans, which are no classes.
+# Folders of CLEVR and CLEVR-Hans, which are not classes.
 PARTS = frozenset((*SPLITS, IMAGES, "scenes", "questions"))
 CLASS_ID = "class_id "  # before the number of a class in a layout of CLEVR-Hans
-NAMED = 3  # files that are no images, of which so many are named
-TRUE, FALSE = "true", "false"
-NONE = "none"  # the answer where none of several targets reaches the threshold
+NAMED = 3  # this many of the files that were left out are named
 WORDS = {
     "true": TRUE, "positive": TRUE, "pos": TRUE, "yes": TRUE, "1": TRUE,
     "false": FALSE, "negative": FALSE, "neg": FALSE, "no": FALSE, "0": FALSE,
@@ -43,12 +43,14 @@ class Item:
     """A file below the folder. name: relative to it, printable, with `/` between its parts.
 
     label: its class, such as the folder it lies in, as it is called. error: why there is nothing to be read.
+    image: where it is in memory and not in a file, as it was given.
     """
 
     path: Path
     name: str
     label: str | None = None
     error: str | None = None
+    image: Any = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +60,7 @@ class Listing:
     files: path below the root → why it cannot be opened, or None; in the order of reading. classes: the names of the
     folders that may be classes; in a layout of CLEVR-Hans "class_id 0" and so on, and `given` has the class of each
     file. source: where classes are from, in words. others: files that are no images by their names. unread: pictures in
-    a format that is not read.
+    a format that is not read. memory: those of the files that are images in memory.
     """
 
     root: Path
@@ -68,15 +70,17 @@ class Listing:
     given: dict[str, str] | None = field(default=None, repr=False)
     others: tuple[str, ...] = field(default=(), repr=False)
     unread: tuple[str, ...] = field(default=(), repr=False)
+    memory: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
     def __len__(self) -> int:
         return len(self.files)
 
     def __iter__(self) -> Iterator[Item]:
         for below, error in self.files.items():
-            yield Item(self.root / below, printable(below), self._class(below), error)
+            yield Item(self.root / below, printable(below), self.class_of(below), error, self.memory.get(below))
 
-    def _class(self, below: str) -> str | None:
+    def class_of(self, below: str) -> str | None:
+        """The class of a file, as it is called."""
         if self.given is not None:
             return self.given.get(below)
         return printable(below.partition("/")[0]) if self.classes and not self._is_loose(below) else None
@@ -99,12 +103,12 @@ class Listing:
         """What to say of files that are no images by their names, and of pictures that are not read."""
         found = []
         if count := len(self.others):
-            are = "1 file is no image by its name and was" if count == 1 else \
-                f"{count} files are no images by their names and were"
+            are = "1 file does not have the name of an image and was" if count == 1 else \
+                f"{count} files do not have the names of images and were"
             found.append(f"{are} left out: {first_of(self.others)}")
         if count := len(self.unread):
-            are = "1 file is in a format that is not read and was" if count == 1 else \
-                f"{count} files are in formats that are not read and were"
+            are = "1 file is in an unsupported format and was" if count == 1 else \
+                f"{count} files are in unsupported formats and were"
             found.append(f"{are} left out: {first_of(self.unread)}; convert {'it' if count == 1 else 'them'} to PNG "
                          f"or JPEG")
         return found
@@ -153,15 +157,16 @@ def _with_class_ids(listing: Listing, scenes: dict[str, list[str]]) -> Listing:
     return replace(listing, classes=classes, source=source, given=given)
 
 
-def match_labels(folders: Sequence[str], targets: Sequence[str], none: bool = False) -> dict[str, str]:
-    """Classes → the answer that is right for them; a class that means none of them is left out.
+def match_labels(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]:
+    """Classes of files, such as folders → the answer that is right for them; one that means none of them is left out.
 
-    One target: {"true": "true", "neg": "false"}. Several: {"warm": "warm(img)"} by the name of the target or of its
-    predicate, {"class_id 0": "warm(img)"} by the number of a class of CLEVR-Hans, which is from 0 always. If that is
-    none of them: {"class0": "warm(img)"} by number, see `_by_number`. none: whether {"none": "none"} is an answer too.
+    One target: {"true": "true", "neg": "false"}. Several, which are classes: {"warm": "warm(img)"} by the name of the
+    atom or of its predicate, {"class_id 0": "warm(img)"} by the number of a class of CLEVR-Hans, which is from 0
+    always. If that is none of them: {"class0": "warm(img)"} by number, see `_by_number`. Beside them {"none": "none"}.
     """
-    if none and NONE in folders:
-        return match_labels([name for name in folders if name != NONE], targets) | {NONE: NONE}
+    if len(targets) > 1 and NONE in folders:
+        found = match_labels([name for name in folders if name != NONE], targets)
+        return found | {NONE: NONE} if found else {}
     if len(targets) == 1:
         return {name: WORDS[name.lower()] for name in folders if name.lower() in WORDS}
     short = Counter(target.partition("(")[0] for target in targets)

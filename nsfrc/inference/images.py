@@ -1,4 +1,4 @@
-"""Images as perception wants them: any file Pillow reads → upright RGB pixels in a frame of a given size.
+"""Images as perception wants them: whatever Pillow reads → upright RGB pixels in a frame of a given size.
 
 With the fit "letterbox" proportions are kept: the picture fills the frame in one direction and is centred in the
 other, between bars of the colour of its edges. With "stretch" it fills the frame.
@@ -6,6 +6,7 @@ other, between bars of the colour of its edges. With "stretch" it fills the fram
 
 from __future__ import annotations
 
+import io
 import stat
 import warnings
 from collections.abc import Iterator, Sequence
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
 PAPER = (255, 255, 255)  # what shows through transparent images
 MAX_PIXELS = 100_000_000
+SMALL = 240  # pixels of the longer side of a copy for reports, at most
 # Whole pixels are averaged first, down to so many times the wanted size, and the rest interpolated. For 640 → 160 by 1
 # that is a quarter of the time of a filter over everything, and with the same anti-aliasing; 3 is hardly to be told
 # from such a filter, which the published slot attention was trained with.
@@ -48,24 +50,21 @@ SIDEWAYS = (5, 6, 7, 8)  # orientations that exchange width and height
 class ImageError(NsfrcError):
     """A file that gives no picture; `reason` is one line without the file's name."""
 
-    def __init__(self, path: Path, reason: str) -> None:
+    def __init__(self, name: Path | str, reason: str) -> None:
         self.reason = " ".join(reason.split())
-        super().__init__(f"{path}: {self.reason}")
+        super().__init__(f"{name}: {self.reason}")
 
 
 @dataclass(frozen=True, eq=False)
-class Picture:
-    """pixels: uint8 [H, W, 3]; width, height: of the upright original.
+class Placed:
+    """An image in the frame that perception was given: where in it the original lies.
 
-    inner: where in the frame the original lies, (x1, y1, x2, y2) as fractions of the frame. animated: whether the file
-    has more frames than this one.
+    width, height: in pixels. inner: (x1, y1, x2, y2) as fractions of the frame.
     """
 
-    pixels: np.ndarray = field(repr=False)
     width: int
     height: int
     inner: tuple[float, float, float, float]
-    animated: bool = False
 
     def box(self, x1: float, y1: float, x2: float, y2: float) -> tuple[float, float, float, float]:
         """A box in fractions of the frame → the same box in fractions of the original."""
@@ -74,42 +73,76 @@ class Picture:
         return (x1 - left) / across, (y1 - top) / down, (x2 - left) / across, (y2 - top) / down
 
 
+@dataclass(frozen=True, eq=False)
+class Picture(Placed):
+    """What perception is given. width, height: of the upright original. pixels: uint8 [H, W, 3].
+
+    animated: whether the file has more frames than this one. small: a copy of the original for people to look at,
+    uint8 [h, w, 3], if asked for.
+    """
+
+    pixels: np.ndarray = field(repr=False)
+    animated: bool = False
+    small: np.ndarray | None = field(default=None, repr=False)
+
+
 @contextmanager
 def quietly() -> Iterator[None]:
-    """Without Pillow's warnings about metadata, and about sizes that MAX_PIXELS limits.
+    """Without Pillow's warnings about metadata and sizes, which MAX_PIXELS limits, and numpy's about numbers.
 
-    For the main thread, around all reading: the filters belong to the whole process, so a thread must not change them.
+    Whether numbers are finite is looked at where it matters. For the main thread, around all reading: filters belong to
+    the whole process, so a thread must not change them; what numpy says belongs to each thread.
     """
-    with warnings.catch_warnings():
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.filterwarnings("ignore", module=r"PIL\.")
         yield
 
 
-def read(path: str | Path, size: tuple[int, int], fit: Fit = "letterbox") -> Picture:
-    """The first frame of a file, brought to `size` (H, W). Raises ImageError with a one-line reason."""
+def read(path: str | Path, size: tuple[int, int], fit: Fit = "letterbox", side: int = 0) -> Picture:
+    """The first frame of a file, brought to `size` (H, W). Raises ImageError with a one-line reason.
+
+    side: where above 0, also a small copy of the original, whose longer side has at most so many pixels.
+    """
     path = Path(path)
     _check_file(path)
+    return _decoded(path, path, size, fit, side)
+
+
+def read_bytes(data: bytes, name: str, size: tuple[int, int], fit: Fit = "letterbox", side: int = 0) -> Picture:
+    """The same for the content of a file; `name` is what messages call it."""
+    if not data:
+        raise ImageError(name, "there are no bytes")
+    return _decoded(io.BytesIO(data), name, size, fit, side)
+
+
+def _decoded(source: Path | io.BytesIO, name: Path | str, size: tuple[int, int], fit: Fit, side: int) -> Picture:
     try:
-        with Image.open(path, formats=_formats()) as image:
-            _check_pixels(path, image)
-            return replace(_picture(image, size, fit), animated=_animated(image))
+        with Image.open(source, formats=_formats()) as image:
+            _check_pixels(name, image)
+            return replace(_picture(image, size, fit, side, draft=True), animated=_animated(image))
     except ImageError:
         raise
     except UnidentifiedImageError:
-        raise ImageError(path, "not an image, or of a format that is not read; convert it to PNG or JPEG") from None
+        raise ImageError(name, "not an image, or in an unsupported format; convert it to PNG or JPEG") from None
     except Image.DecompressionBombError:
-        raise ImageError(path, f"more than {MAX_PIXELS // 1_000_000} megapixels; make it smaller first") from None
+        raise ImageError(name, f"more than {MAX_PIXELS // 1_000_000} megapixels; make it smaller first") from None
     except MemoryError:
-        raise ImageError(path, "too large for the memory of this machine; make it smaller first") from None
+        raise ImageError(name, "too large for the memory of this machine; make it smaller first") from None
     except Exception as error:  # a damaged file makes decoders raise almost anything
         if isinstance(error, OSError) and error.errno is not None:  # from the system, not from a decoder
-            raise ImageError(path, f"cannot be read: {error.strerror}") from None
-        raise ImageError(path, f"damaged or cut off ({str(error) or type(error).__name__}); get a fresh copy") from None
+            raise ImageError(name, f"cannot be read: {error.strerror}") from None
+        raise ImageError(name, f"damaged or cut off ({str(error) or type(error).__name__}); get a fresh copy") from None
+
+
+def framed(image: Image.Image, size: tuple[int, int], fit: Fit = "letterbox", side: int = 0) -> Picture:
+    """An opened image as a picture, as `read` does it; the image itself stays as it is."""
+    _check_pixels("the image", image)
+    return _picture(image, size, fit, side, draft=False)
 
 
 def prepare(image: Image.Image, size: tuple[int, int], fit: Fit = "letterbox") -> np.ndarray:
     """An opened image → uint8 [H, W, 3], as `read` does it."""
-    return _picture(image, size, fit).pixels
+    return _picture(image, size, fit, 0, draft=True).pixels
 
 
 def to_tensor(pixels: Sequence[np.ndarray]) -> torch.Tensor:
@@ -148,33 +181,47 @@ def _check_file(path: Path) -> None:
         raise ImageError(path, "the file is empty; get a fresh copy")
 
 
-def _check_pixels(path: Path, image: Image.Image) -> None:
+def _check_pixels(name: Path | str, image: Image.Image) -> None:
     if image.width * image.height > MAX_PIXELS:
         raise ImageError(
-            path, f"{image.width} × {image.height} is more than {MAX_PIXELS // 1_000_000} megapixels; "
+            name, f"{image.width} × {image.height} is more than {MAX_PIXELS // 1_000_000} megapixels; "
                   f"make it smaller first"
         )
 
 
-def _picture(image: Image.Image, size: tuple[int, int], fit: Fit = "letterbox") -> Picture:
+def _picture(image: Image.Image, size: tuple[int, int], fit: Fit, side: int, draft: bool) -> Picture:
     orientation = image.getexif().get(ORIENTATION, 1)
-    width, height = image.size
+    turned = orientation in SIDEWAYS
+    width, height = image.size[::-1] if turned else image.size
     rows, columns = size
-    if orientation in SIDEWAYS:
-        width, height = height, width
     inner = columns, rows
     if fit == "letterbox":
         scale = min(columns / width, rows / height)
         inner = max(1, min(columns, round(width * scale))), max(1, min(rows, round(height * scale)))
-    stored = inner[::-1] if orientation in SIDEWAYS else inner
-    # A JPEG is decoded at a half, a quarter or an eighth where twice the wanted size is left to average over.
-    image.draft(image.mode, (2 * stored[0], 2 * stored[1]))
-    small = _plain(image).resize(stored, Image.Resampling.BILINEAR, reducing_gap=GAP[fit])
-    if orientation in UPRIGHT:
-        small = small.transpose(UPRIGHT[orientation])
+    if draft:
+        # A JPEG is decoded at a half, a quarter or an eighth where enough is left to average over: twice the wanted
+        # size, and as much as the copy for reports has, asked for or not, so that pixels never depend on that.
+        wanted = tuple(max(2 * a, b) for a, b in zip(inner, _within(width, height, SMALL), strict=True))
+        image.draft(image.mode, wanted[::-1] if turned else wanted)  # type: ignore[arg-type]
+    plain = _plain(image)
+    pixels = _resized(plain, inner, orientation, GAP[fit])
     left, top = (columns - inner[0]) // 2, (rows - inner[1]) // 2
     placed = left / columns, top / rows, (left + inner[0]) / columns, (top + inner[1]) / rows
-    return Picture(_framed(np.array(small), size, left, top), width, height, placed)
+    small = _resized(plain, _within(width, height, side), orientation, GAP["letterbox"]) if side else None
+    return Picture(width, height, placed, _framed(pixels, size, left, top), small=small)
+
+
+def _within(width: int, height: int, side: int) -> tuple[int, int]:
+    """Width and height with the same proportions, and not above `side`."""
+    scale = min(1.0, side / max(width, height))
+    return max(1, round(width * scale)), max(1, round(height * scale))
+
+
+def _resized(image: Image.Image, size: tuple[int, int], orientation: int, gap: float) -> np.ndarray:
+    """An image brought to (width, height) and turned upright: uint8 [h, w, 3]."""
+    stored = size[::-1] if orientation in SIDEWAYS else size
+    small = image.resize(stored, Image.Resampling.BILINEAR, reducing_gap=gap)
+    return np.array(small.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else small)
 
 
 def _framed(pixels: np.ndarray, size: tuple[int, int], left: int, top: int) -> np.ndarray:

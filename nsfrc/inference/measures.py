@@ -1,16 +1,23 @@
-"""How good the answers are, counted row by row: accuracy, confusion matrix, calibration. Only counts are kept."""
+"""How good the answers to a question are, counted row by row: accuracy, confusion matrix, calibration.
+
+Only counts are kept. `Measured` has those of every question of a program.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from nsfrc.errors import NsfrcError
 from nsfrc.inference.calibration import Best, best_threshold
-from nsfrc.inference.folders import FALSE, NONE, TRUE
+from nsfrc.questions import FALSE, NONE, TRUE, Question, short
+
+if TYPE_CHECKING:
+    from nsfrc.inference.rows import Row
 
 BINS = 10
 
@@ -27,32 +34,26 @@ class Bin:
 
 
 def equals(scores: Sequence[float]) -> tuple[int, ...]:
-    """Which of several targets share the highest score, as it is written; none where one is above the others."""
+    """Which of several classes share the highest score, as it is written; none where one is above the others."""
     best = tuple(i for i, score in enumerate(scores) if score == max(scores))
     return best if len(best) > 1 else ()
 
 
-def short(names: Sequence[str]) -> tuple[str, ...]:
-    """Targets by their predicates, kp1 for kp1(img), where these differ: for the heads of tables."""
-    found = tuple(name.partition("(")[0] for name in names)
-    return found if len(set(found)) == len(found) and all(found) else tuple(names)
-
-
 class Measures:
-    """Counts over images.
+    """Counts over images, for one question.
 
-    classes: the K possible answers. count: images seen; failed: those without an answer; labelled: those with an
-    answer and a known label; right: those of them that are right; tied: those with several highest scores, as
-    they are written. confusion [K, K]: rows are labels, columns answers.
+    one: whether it is about a target, and not about classes. count: images seen; failed: those without an answer;
+    labelled: those with an answer and a known label; right: those of them that are right; tied: those with several
+    highest classes, as their scores are written.
     """
 
-    def __init__(self, targets: Sequence[str], none: bool = False) -> None:
-        """none: whether "none" is among the answers, where there are several targets."""
-        self.one = len(targets) == 1
-        self.classes = (TRUE, FALSE) if self.one else (*targets, NONE) if none else tuple(targets)
+    def __init__(self, targets: Sequence[str], named: str | None = None) -> None:
+        """targets: a target, or the classes. named: what the user calls it, where the program asks more than this."""
+        self.targets, self.named, self.one = tuple(targets), named, len(targets) == 1
+        self._all = (TRUE, FALSE) if self.one else (*targets, NONE)
         self.count = self.failed = self.labelled = self.right = self.tied = 0
-        self.answers = np.zeros(len(self.classes), dtype=np.int64)
-        self.confusion = np.zeros((len(self.classes), len(self.classes)), dtype=np.int64)
+        self._answers = np.zeros(len(self._all), dtype=np.int64)
+        self._confusion = np.zeros((len(self._all), len(self._all)), dtype=np.int64)
         self._bins = np.zeros((BINS, 3))  # images, sum of scores, how many hold
         self._scores: Counter[tuple[float, bool]] = Counter()  # of one target, with whether it holds
 
@@ -62,28 +63,44 @@ class Measures:
         if answer is None:
             self.failed += 1
             return
-        given = self.classes.index(answer)
-        self.answers[given] += 1
-        self.tied += bool(equals(scores))
+        given = self._all.index(answer)
+        self._answers[given] += 1
+        self.tied += not self.one and answer != NONE and bool(equals(scores))
         if label is None:
             return
         self.labelled += 1
         self.right += answer == label
-        self.confusion[self.classes.index(label), given] += 1
+        self._confusion[self._all.index(label), given] += 1
         score = max(scores)
         # What "none" says is that the highest does not hold.
-        highest = self.classes[scores.index(score)] if answer == NONE else answer
+        highest = self._all[scores.index(score)] if answer == NONE else answer
         holds = label == (TRUE if self.one else highest)
         if self.one:
             self._scores[score, holds] += 1
         self._bins[min(max(int(score * BINS), 0), BINS - 1)] += 1, score, holds
 
     @property
+    def classes(self) -> tuple[str, ...]:
+        """The K possible answers; "none" is among them where some image has it, as its answer or as its label."""
+        unused = not self.one and not self._answers[-1] and not self._confusion[-1].any()
+        return self._all[:-1] if unused else self._all
+
+    @property
+    def answers(self) -> np.ndarray:
+        """How often each was given, [K]."""
+        return self._answers[: len(self.classes)]
+
+    @property
+    def confusion(self) -> np.ndarray:
+        """[K, K]: rows are labels, columns answers."""
+        return self._confusion[: len(self.classes), : len(self.classes)]
+
+    @property
     def accuracy(self) -> float | None:
         return self.right / self.labelled if self.labelled else None
 
     def reliability(self) -> list[Bin]:
-        """The ten bins of the score: of the one target, or the highest where there are several."""
+        """The ten bins of the score: of the target, or of the highest class."""
         bins = []
         for i, (count, total, holds) in enumerate(self._bins.tolist()):
             mean, share = (total / count, holds / count) if count else (0.0, 0.0)
@@ -99,7 +116,7 @@ class Measures:
 
     @property
     def best(self) -> Best | None:
-        """The threshold that would be best for these images; None without images of both labels, or several targets."""
+        """The threshold that would be best for these images; None without images of both labels, or for classes."""
         if len({holds for _, holds in self._scores}) < 2:
             return None
         scores, labels = zip(*self._scores.elements(), strict=True)
@@ -125,16 +142,24 @@ class Measures:
 
     def as_text(self) -> str:
         """Accuracy, confusion matrix and calibration in lines; without labels only the counts."""
-        counted = ", ".join(f"{n} {name}" for name, n in zip(self.classes, self.answers, strict=True) if n)
-        lines = [f"{self.count} image{'s' * (self.count != 1)}" + (f": {counted}" if counted else "")
+        lines = [images_text(self.count) + (f": {self.counted()}" if self.counted() else "")
                  + (f", {self.failed} failed" if self.failed else "")]
+        return "\n".join([*lines, *self.details()])
+
+    def counted(self) -> str:
+        """How often each answer was given: `3 true, 1 false`."""
+        return ", ".join(f"{n} {name}" for name, n in zip(self.classes, self.answers, strict=True) if n)
+
+    def details(self) -> list[str]:
+        """What stands below the counts."""
+        lines = []
         if self.tied:
             lines.append(f"{self.tied} of them {'has' if self.tied == 1 else 'have'} several highest scores that "
-                         f"differ in no digit shown")
+                         f"are equal in all digits shown")
         if self.labelled:
             lines += [f"accuracy {self.right / self.labelled:.2%} ({self.right} of {self.labelled})", "",
                       *self._confusion_text(), "", *self._calibration_text()]
-        return "\n".join(lines)
+        return lines
 
     def _confusion_text(self) -> list[str]:
         names = short(self.classes)
@@ -159,12 +184,69 @@ class Measures:
             return None
         better = best.accuracy > self.right / self.labelled
         first, last, middle = _digits(best)
-        write = f" (write :- threshold({middle}). into the program, or --threshold {middle})" if better else ""
+        write = f" (write {self._threshold_text(middle)})" if better else ""
         if best.accuracy == 1:
             return f"any threshold from {first} to {last} separates these{write}"
         if not better:
             return "no other threshold does better on these"
         return f"the best threshold here is {middle}: {best.accuracy:.1%}{write}"
+
+    def _threshold_text(self, value: str) -> str:
+        """How to set the threshold, in the program and on the command line."""
+        if self.named is None:
+            return f":- threshold({value}). into the program, or --threshold {value}"
+        option = f"{self.named}={value}"
+        option = f'"{option}"' if "(" in option else option  # a shell reads brackets
+        return f":- threshold({self.targets[0]}, {value}). into the program, or --threshold {option}"
+
+
+class Measured:
+    """The measures of all questions of a program, by their names. count: images seen; failed: those without answers."""
+
+    def __init__(self, questions: Sequence[Question]) -> None:
+        self.questions = tuple(questions)
+        names = short([one.name for one in questions]) if len(questions) > 1 else (None,)
+        self.by_question = {one.name: Measures(one.atoms, name) for one, name in zip(questions, names, strict=True)}
+        self.count = self.failed = self.labelled = 0
+
+    def add(self, row: Row) -> None:
+        """One image."""
+        self.count += 1
+        self.failed += not row.scores
+        self.labelled += row.right is not None
+        for one in self.questions:
+            said = row.answers[one.name]
+            self.by_question[one.name].add(said.label, one.values(row.scores), said.answer)
+
+    @property
+    def only(self) -> Measures:
+        """Those of the only question."""
+        if len(self.questions) > 1:
+            names = ", ".join(repr(one.name) for one in self.questions)
+            raise NsfrcError(f"there are several questions, each with measures of its own: by_question[NAME] has those "
+                             f"of one of {names}")
+        return self.by_question[self.questions[0].name]
+
+    def as_data(self) -> dict[str, Any]:
+        """For machines: `Measures.as_data` of one question; of several in an object by their names."""
+        if len(self.questions) == 1:
+            return self.only.as_data()
+        own = {name: {key: value for key, value in one.as_data().items() if key not in ("images", "failed")}
+               for name, one in self.by_question.items()}
+        return {"images": self.count, "failed": self.failed, "questions": own}
+
+    def as_text(self) -> str:
+        """In lines, a part for each question."""
+        if len(self.questions) == 1:
+            return self.only.as_text()
+        lines = [images_text(self.count) + (f", {self.failed} failed" if self.failed else "")]
+        for name, one in self.by_question.items():
+            lines += ["", f"{name}: {one.counted() or 'no answers'}", *one.details()]
+        return "\n".join(lines)
+
+
+def images_text(count: int) -> str:
+    return f"{count} image{'s' * (count != 1)}"
 
 
 def _digits(best: Best) -> tuple[str, str, str]:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from nsfrc import ir
+from nsfrc.compiler import ir
+from nsfrc.inference.sinks import Sink
 
 if TYPE_CHECKING:
-    from nsfrc.inference.results import Row
+    from nsfrc.inference.rows import Row
     from nsfrc.inference.session import Session
 
 
-class Notes:
+class Notes(Sink):
     """Counts images that perception was not made for, that hold too many objects, or of which only a part was read."""
 
     def __init__(self, session: Session) -> None:
@@ -21,11 +23,12 @@ class Notes:
         self.doubtful = self.crowded = self.animated = 0
         self.doubts: Counter[str] = Counter()
 
-    def add(self, row: Row) -> None:
-        self.doubtful += bool(row.doubts)
-        self.doubts.update(row.doubts)
-        self.crowded += row.further > 0
-        self.animated += row.animated
+    def rows(self, rows: Sequence[Row]) -> None:
+        for row in rows:
+            self.doubtful += bool(row.doubts)
+            self.doubts.update(row.doubts)
+            self.crowded += row.further > 0
+            self.animated += row.animated
 
     def remarks(self) -> tuple[str, ...]:
         """A line for each kind of thing that was met."""

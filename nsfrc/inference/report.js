@@ -8,24 +8,28 @@
   // Cards that lack the entry (failed files, unknown labels) come last.
   const byText = (key) => (a, b) =>
     (key in b.dataset) - (key in a.dataset) || collator.compare(a.dataset[key] ?? "", b.dataset[key] ?? "");
-  const byScore = (sign) => (a, b) =>
-    ("score" in b.dataset) - ("score" in a.dataset) || sign * (a.dataset.score - b.dataset.score) || 0;
-  const orders = {
-    written: null, high: byScore(-1), low: byScore(1),
-    file: byText("file"), answer: byText("answer"), label: byText("label"),
-  };
+  const byScore = (key, sign) => (a, b) =>
+    (key in b.dataset) - (key in a.dataset) || sign * (a.dataset[key] - b.dataset[key]) || 0;
+  // Entries of one of several questions end in its place, as in answer-0.
+  function ordered(value) {
+    const [, what, end] = /^([a-z]+)(.*)$/.exec(value);
+    if (what === "written") return null;
+    return what === "high" || what === "low" ? byScore(`score${end}`, what === "high" ? -1 : 1) : byText(value);
+  }
 
   function sort() {
-    const order = orders[controls.elements.order.value];
+    const order = ordered(controls.elements.order.value);
     list.replaceChildren(...(order ? [...cards].sort(order) : cards));
   }
 
   function filter() {
-    const show = controls.elements.show.value;
+    const groups = [...controls.querySelectorAll("fieldset")].map(({ dataset: { end } }) =>
+      [controls.elements[`show${end}`].value, `state${end}`, `answer${end}`]);
     const wanted = controls.elements.search.value.trim().toLowerCase();
     let shown = 0;
     for (const card of cards) {
-      const chosen = show === "all" || card.dataset.state === show || `answer ${card.dataset.answer}` === show;
+      const chosen = groups.every(([show, state, answer]) =>
+        show === "all" || card.dataset[state] === show || `answer ${card.dataset[answer]}` === show);
       card.hidden = !(chosen && card.dataset.file.toLowerCase().includes(wanted));
       shown += !card.hidden;
     }

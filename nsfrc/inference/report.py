@@ -1,6 +1,6 @@
 """The report of `nsfrc infer`: one HTML file that opens offline, with a card for every image.
 
-    with Report(path, program, perception.dimensions, threshold, {"perception": "yolo-n:1f2e3d4c"}) as report:
+    with Report(path, program, perception.dimensions, {"kp(img)": 0.5}, {"perception": "yolo-n:1f2e3d4c"}) as report:
         for row in rows:
             report.add(row)
         report.close(measures)
@@ -32,8 +32,8 @@ from nsfrc.inference.report_summary import Summary, ending, opening
 from nsfrc.program import Program
 
 if TYPE_CHECKING:
-    from nsfrc.inference.measures import Measures
-    from nsfrc.inference.results import Row
+    from nsfrc.inference.measures import Measured
+    from nsfrc.inference.rows import Row
 
 
 PAGES = (".html", ".htm")
@@ -60,21 +60,22 @@ def _is_device(path: Path) -> bool:
 class Report:
     """Collects cards and writes the page when it is closed.
 
-    dimensions: names of the entries of an object vector. threshold: drawn into the diagram where there is one target.
-    header: what to say about the run, as in {"threshold": "0.5 from the program"}. steps: how many were taken, by
-    default those of the program. places: where objects without boxes are, see `Perception.places`.
+    dimensions: names of the entries of an object vector. thresholds: those of targets, drawn into their diagrams.
+    header: what to say about the run, as in {"threshold": "0.5 from the program"}. places: where objects without boxes
+    are, see `Perception.places`.
     """
 
     def __init__(
-        self, path: str | Path, program: Program, dimensions: Sequence[str], threshold: float | None,
-        header: Mapping[str, str], steps: int | None = None, places: Places | None = None,
+        self, path: str | Path, program: Program, dimensions: Sequence[str], thresholds: Mapping[str, float],
+        header: Mapping[str, str], places: Places | None = None,
     ) -> None:
         self.path = Path(path)
         refuse_place(self.path)
-        self.program, self.threshold, self.header, self.steps = program, threshold, dict(header), steps
+        self.program, self.thresholds, self.header = program, dict(thresholds), dict(header)
         self.objects = Objects(program, tuple(dimensions), places)
         self.counts = dict.fromkeys(STATES, 0)
-        self.answers: Counter[str] = Counter()
+        self.answers: dict[str, Counter[str]] = {one.name: Counter() for one in program.questions}
+        self.wrong: Counter[str] = Counter()
         self.closed = False
         self._cards = {name: self._part() for name in STATES}
 
@@ -93,27 +94,29 @@ class Report:
         """Add the card of an image."""
         if self.closed:
             raise NsfrcError(f"the report {self.path} is closed: no image can be added to it")
-        text = card(row, self.objects, self.steps)
+        text = card(row, self.objects)
         try:
             # File names that are not Unicode come as lone surrogates, which UTF-8 cannot write.
             self._cards[state(row)].write(text.encode("utf-8", "replace"))
         except OSError as error:
             raise self._refused(error) from None
         self.counts[state(row)] += 1
-        if row.answer is not None:
-            self.answers[row.answer] += 1
+        for name, said in row.answers.items():
+            if said.answer is not None:
+                self.answers[name][said.answer] += 1
+            self.wrong[name] += said.right is False
 
-    def close(self, measures: Measures | None = None, remarks: Sequence[str] = ()) -> Path:
+    def close(self, measures: Measured | None = None, remarks: Sequence[str] = ()) -> Path:
         """Write the page, whole or not at all.
 
         measures: accuracy and so on, where labels are known. remarks: what to know before one trusts the answers.
         """
         return self._finish(measures, remarks, stopped=False)
 
-    def abandon(self, measures: Measures | None = None, remarks: Sequence[str] = ()) -> Path | None:
+    def abandon(self, measures: Measured | None = None, remarks: Sequence[str] = ()) -> Path | None:
         """Write a page of what is there, which says that it is not all; nothing when there is none."""
         if self.closed or not sum(self.counts.values()):
-            self._drop()
+            self.drop()
             return None
         return self._finish(measures, remarks, stopped=True)
 
@@ -126,13 +129,14 @@ class Report:
         if self.closed:
             return
         if isinstance(error, OSError | NsfrcError):  # such as a full disk: writing more would hide it
-            self._drop()
+            self.drop()
         else:
             self.abandon()
 
-    def _finish(self, measures: Measures | None, remarks: Sequence[str], stopped: bool) -> Path:
+    def _finish(self, measures: Measured | None, remarks: Sequence[str], stopped: bool) -> Path:
         summary = Summary(
-            self.program, self.header, self.counts, self.threshold, measures, stopped, self.answers, tuple(remarks)
+            self.program, self.header, self.counts, self.thresholds, measures, stopped, self.answers, self.wrong,
+            tuple(remarks),
         )
         style, script = _asset("report.css"), _asset("report.js")
         top = opening(summary, style, _policy(style, script))
@@ -145,7 +149,7 @@ class Report:
         except OSError as error:
             raise self._refused(error) from None
         finally:
-            self._drop()
+            self.drop()
         return self.path
 
     def _replace(self, top: str, end: str) -> None:
@@ -164,7 +168,8 @@ class Report:
             shutil.copyfileobj(part, out, 1 << 20)
         out.write(end.encode())
 
-    def _drop(self) -> None:
+    def drop(self) -> None:
+        """Let go of the cards; a page that is written stays."""
         self.closed = True
         for part in self._cards.values():
             with contextlib.suppress(OSError):  # a disk that was full still is

@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from html import escape
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsfrc.explain import explain, objects_of
-from nsfrc.inference.folders import NONE, TRUE
+from nsfrc.explain import objects_of
 from nsfrc.inference.measures import equals
 from nsfrc.inference.report_objects import Box, Objects, Spot
 from nsfrc.inference.report_reason import WEAK, reason_html
-from nsfrc.inference.report_thumbnail import thumbnail
+from nsfrc.questions import NONE, TRUE, Question
 
 if TYPE_CHECKING:
-    from nsfrc.inference.results import Row
+    from nsfrc.inference.rows import Answered, Row
 
 ERROR, WRONG, RIGHT, OPEN = "error", "wrong", "right", "open"  # the state of a card, in the order of the page
 STATES = (ERROR, WRONG, OPEN, RIGHT)
@@ -27,65 +27,100 @@ TOP = 0.07  # a box nearer to the top than this has its number below it
 
 
 def state(row: Row) -> str:
-    """Failed, wrong or right; open where there is no label to tell."""
+    """Failed, wrong, where one of the answers is, or right; open where there is no label to tell."""
     if row.error is not None:
         return ERROR
     return OPEN if row.right is None else RIGHT if row.right else WRONG
 
 
-def card(row: Row, objects: Objects, steps: int | None = None) -> str:
-    """The <article> of a row. steps: how many V_T was reasoned through, by default as many as the program says."""
+def card(row: Row, objects: Objects) -> str:
+    """The <article> of a row."""
+    asked = objects.program.questions
+    start = _opening(row, asked)
     if row.error is not None or not row.scores:
-        return f'{_opening(row, None)}<p class="message">{escape(row.error or "no answer")}</p></article>'
-    targets = objects.program.targets
-    best = targets.index(row.answer) if row.answer in targets else row.scores.index(max(row.scores))
-    start = _opening(row, row.scores[best])
-    if row.V0 is None or row.V_T is None:
+        return f'{start}<p class="message">{escape(row.error or "no answer")}</p></article>'
+    if row.V0 is None or not all(row.answers[one.name].reasons for one in asked):
         return f'{start}<p class="message">{KEPT}</p></article>'
-    reasons, part = _reasons(row, row.V_T, best, objects, steps)
-    why = f'<div class="why">{_scores(row, best, objects)}{reasons}</div>'
-    return f"{start}{_side(row, row.V0, objects, part)}{why}</article>"
+    reasons = [row.answers[one.name].reasons[0] for one in asked]
+    part = objects.numbers(dict.fromkeys(name for reason in reasons for name in objects_of(reason)))
+    why = "".join(_question(row, one, objects, alone=len(asked) == 1) for one in asked)
+    return f'{start}{_side(row, row.V0, objects, part)}<div class="why">{why}</div></article>'
 
 
-def _reasons(
-    row: Row, valuation: np.ndarray, best: int, objects: Objects, steps: int | None
-) -> tuple[str, tuple[int, ...]]:
-    """The reason for the best target, and for that of the label where this is another; the objects in the first."""
-    targets = objects.program.targets
-    asked = [targets[best]]
-    if row.label in targets and row.label != targets[best]:
-        asked.append(row.label)
-    found = [explain(objects.program, valuation, target, row.V0, steps) for target in asked]
+def _question(row: Row, question: Question, objects: Objects, alone: bool) -> str:
+    """The scores of classes and the reasons; where there are several questions below a line that has the answer."""
+    said = row.answers[question.name]
+    shown = _scores(row, question) + _reasons(said, question, objects)
+    if alone:
+        return shown
+    mark = "" if said.right is None else f'<span class="mark">{MARKS[RIGHT if said.right else WRONG]}</span>'
+    kind = "question wrong" if said.right is False else "question"
+    return (f'<section class="{kind}"><h4><code>{escape(question.name)}</code>{_told(row, question)}{mark}</h4>'
+            f"{shown}</section>")
+
+
+def _best(row: Row, question: Question) -> int:
+    """The atom of a question that the answer goes by, or would where the answer is that none of them holds."""
+    said, values = row.answers[question.name], question.values(row.scores)
+    named = said.reasons[0].atom if said.reasons else said.answer
+    return question.atoms.index(named) if named in question.atoms else values.index(max(values))
+
+
+def _reasons(said: Answered, question: Question, objects: Objects) -> str:
+    """The reason for the target, or the best class, and for that of the label where this is another."""
     # The highest of several values is an answer even where something is missing.
-    holds = row.answer == TRUE if len(targets) == 1 else row.answer != NONE and all(
-        part.value >= WEAK for part in found[0].body)
-    text = "".join(reason_html(one, objects, holds=i == 0 and holds) for i, one in enumerate(found))
-    return text, objects.numbers(objects_of(found[0]))
+    holds = said.answer == TRUE if not question.of_classes else said.answer != NONE and all(
+        part.value >= WEAK for part in said.reasons[0].body)
+    return "".join(reason_html(one, objects, holds=i == 0 and holds) for i, one in enumerate(said.reasons))
 
 
-def _opening(row: Row, score: float | None) -> str:
+def suffix(place: int, questions: Sequence[Question]) -> str:
+    """What the entries of a card that the page sorts and filters by end in, for a question by its place."""
+    return "" if len(questions) == 1 else f"-{place}"
+
+
+def _opening(row: Row, questions: Sequence[Question]) -> str:
     """The start tag, with what the page sorts and filters by, and the line on top of the card."""
-    entries = {"state": state(row), "file": row.file, "answer": row.answer, "label": row.label}
+    entries: dict[str, str | None] = {"state": state(row), "file": row.file}
+    for place, one in enumerate(questions):
+        said, end = row.answers[one.name], suffix(place, questions)
+        entries |= {f"answer{end}": said.answer, f"label{end}": said.label}
+        if row.scores:
+            entries[f"score{end}"] = f"{question_score(row, one):.6f}"
+        if end and said.right is not None:
+            entries[f"state{end}"] = RIGHT if said.right else WRONG
     data = "".join(f' data-{key}="{escape(value)}"' for key, value in entries.items() if value is not None)
-    if score is not None:
-        data += f' data-score="{score:.6f}"'
-    parts = [("score", None if score is None else f"{score:.2f}"), ("answer", row.answer), ("label", row.label)]
-    shown = "".join(f"<span>{name} <b>{escape(value)}</b></span>" for name, value in parts if value is not None)
+    shown = _told(row, questions[0]) if len(questions) == 1 else ""
     mark = MARKS.get(state(row))
     shown += f'<span class="mark">{mark}</span>' if mark else ""
     # The line ends here and not between cards: browsers take seconds to reorder thousands with blanks between them.
     return f'<article class="card {state(row)}"{data}>\n<header><h3>{escape(row.file)}</h3>{shown}</header>'
 
 
-def _scores(row: Row, best: int, objects: Objects) -> str:
-    """All scores, where there are several targets, and which are as high as the answer's."""
-    if len(row.scores) < 2:
+def question_score(row: Row, question: Question) -> float:
+    """The score of the target, or of the best class."""
+    return question.values(row.scores)[_best(row, question)]
+
+
+def _told(row: Row, question: Question) -> str:
+    """Score, answer and label."""
+    said = row.answers[question.name]
+    score = f"{question_score(row, question):.2f}" if row.scores else None
+    parts = [("score", score), ("answer", said.answer), ("label", said.label)]
+    return "".join(f"<span>{name} <b>{escape(value)}</b></span>" for name, value in parts if value is not None)
+
+
+def _scores(row: Row, question: Question) -> str:
+    """The scores of all classes, and which are as high as the answer's."""
+    if not question.of_classes:
         return ""
+    best, values = _best(row, question), question.values(row.scores)
     items = (
-        f'<li{" class=top" if i == best else ""}><code>{escape(target)}</code> {score:.2f}</li>'
-        for i, (target, score) in enumerate(zip(objects.program.targets, row.scores, strict=True))
+        f'<li{" class=top" if i == best else ""}><code>{escape(atom)}</code> {score:.2f}</li>'
+        for i, (atom, score) in enumerate(zip(question.atoms, values, strict=True))
     )
-    same = [f"<code>{escape(objects.program.targets[i])}</code>" for i in equals(row.scores) if i != best]
+    told = row.answers[question.name].answer != NONE
+    same = [f"<code>{escape(question.atoms[i])}</code>" for i in equals(values) if i != best and told]
     note = f'<p class="equal">{", ".join(same)} {"is" if len(same) == 1 else "are"} as high, ' \
            f"to four digits.</p>" if same else ""
     return f'<ul class="scores">{"".join(items)}</ul>{note}'
@@ -94,14 +129,15 @@ def _scores(row: Row, best: int, objects: Objects) -> str:
 def _side(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ...]) -> str:
     """The picture with its boxes or dots, and below it what each object looks like."""
     looks = objects.describe(valuation)
-    boxes = objects.boxes(row.objects, row.picture)
-    spots = objects.spots(row.objects, row.picture, part)
+    boxes = objects.boxes(row.objects, row.thumbnail)
+    spots = objects.spots(row.objects, row.thumbnail, part)
     picture = ""
-    if row.picture is not None:
-        address, width, height = thumbnail(row.path, row.picture)
+    if row.thumbnail is not None:
+        shown = row.thumbnail
         picture = (
-            f'<figure class="picture"><img src="{address}" width="{width}" height="{height}" alt="{escape(row.file)}" '
-            f'loading="lazy" decoding="async">{_overlay([*map(_shape, boxes, spots)], looks, part)}</figure>'
+            f'<figure class="picture"><img src="{shown.address}" width="{shown.width}" height="{shown.height}" '
+            f'alt="{escape(row.file)}" loading="lazy" decoding="async">'
+            f"{_overlay([*map(_shape, boxes, spots)], looks, part)}</figure>"
         )
     listed = objects.listed(row.objects, boxes, looks, part)
     return f'<div class="side">{picture}{_keys(objects, listed, part)}</div>'

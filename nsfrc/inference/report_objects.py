@@ -7,10 +7,11 @@ from functools import cached_property
 
 import numpy as np
 
+from nsfrc.compiler.ir import ATTRIBUTE, NEURAL, OBJECT, quoted
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.images import Picture
-from nsfrc.ir import ATTRIBUTE, NEURAL, OBJECT, quoted
+from nsfrc.inference.images import Placed
 from nsfrc.program import Program
+from nsfrc.vocabulary import ATTRIBUTES
 
 Box = tuple[float, float, float, float]
 Spot = tuple[float, float]
@@ -18,7 +19,6 @@ Places = Callable[[np.ndarray], np.ndarray | None]
 CORNERS = ("x1", "y1", "x2", "y2")
 SURE = 0.5  # an attribute below this does not describe an object, and an object below this was not seen
 CERTAIN, FAINT = 0.9, 0.1  # below the first an object is listed with its objectness, below the other it is not there
-SPOKEN = ("size", "material", "color", "shape", "class")  # what is said last of an object, in this order
 
 
 class Objects:
@@ -62,7 +62,7 @@ class Objects:
         for predicate in self.herbrand.predicates:
             if predicate.role == NEURAL and [self._role(t) for t in predicate.types] == [OBJECT, ATTRIBUTE]:
                 constants = self.herbrand.type_by_name[predicate.types[1]].constants
-                rank = SPOKEN.index(predicate.name) if predicate.name in SPOKEN else -1
+                rank = ATTRIBUTES.index(predicate.name) if predicate.name in ATTRIBUTES else -1
                 found.append((rank, self.herbrand.tables[predicate.key], constants))
         return [(table, constants) for _, table, constants in sorted(found, key=lambda one: one[0])]
 
@@ -79,7 +79,7 @@ class Objects:
                     words[i].append(constants[best])
         return [" ".join(w) for w in words]
 
-    def boxes(self, vectors: np.ndarray | None, picture: Picture | None) -> list[Box | None]:
+    def boxes(self, vectors: np.ndarray | None, picture: Placed | None) -> list[Box | None]:
         """Boxes in fractions of the original image, cut off at its edges; None where an object was not seen.
 
         vectors: [E, D]. There is an entry for each of `names`.
@@ -89,7 +89,7 @@ class Objects:
         boxes = [_box(corners, picture) for corners in vectors[: len(self.names), self.corners]]
         return boxes + [None] * (len(self.names) - len(boxes))
 
-    def spots(self, vectors: np.ndarray | None, picture: Picture | None, part: tuple[int, ...]) -> list[Spot | None]:
+    def spots(self, vectors: np.ndarray | None, picture: Placed | None, part: tuple[int, ...]) -> list[Spot | None]:
         """Where objects without boxes are, in fractions of the original image; None where one was not seen.
 
         part: numbers of objects that a reason names, which are shown however faintly they were seen.
@@ -142,14 +142,15 @@ class Objects:
         if self.places is None:
             return None
         try:
-            found = self.places(vectors)
+            with np.errstate(all="ignore"):  # a place that is not a number is not shown
+                found = self.places(vectors)
             return None if found is None else np.asarray(found, dtype=np.float64).reshape(len(vectors), 2)
         except Exception as error:  # whatever a user's model raises
             raise NsfrcError(f"the perception's places() fails on object vectors {list(vectors.shape)}: "
                              f"{type(error).__name__}: {error}") from error
 
 
-def _box(corners: np.ndarray, picture: Picture | None) -> Box | None:
+def _box(corners: np.ndarray, picture: Placed | None) -> Box | None:
     if not np.isfinite(corners).all():
         return None
     x1, y1, x2, y2 = map(float, corners)

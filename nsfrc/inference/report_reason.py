@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from html import escape
 
-from nsfrc.explain import Reason, objects_of
 from nsfrc.inference.report_objects import Objects
+from nsfrc.reasons import Reason, found, objects_of
 
 WEAK = 0.5  # an atom below this is what is missing
-NAMED = 3  # so many missing atoms are named in the sentence
+NAMED = 3  # this many missing atoms are named in the sentence
 
 
 def reason_html(reason: Reason, objects: Objects, holds: bool) -> str:
@@ -55,9 +55,15 @@ def _atom(reason: Reason, objects: Objects, stop: bool) -> str:
     numbers = objects.numbers(reason.objects or objects_of(reason))
     weak = reason.value < WEAK
     marks = f'class="atom{" weak" if weak else ""}" data-o="{" ".join(map(str, numbers))}"'
-    lack = '<span class="lack">missing</span>' if weak else ""
-    text = f'<span class="text">{escape(reason.atom)}</span>{lack}<span class="values">{reason.value:.2f}</span>'
+    lack = f'<span class="lack">{_lack(reason)}</span>' if weak else ""
+    count = f': <span class="count">{escape(found(reason))}</span>' if reason.solutions else ""
+    text = f'<span class="text">{escape(reason.atom)}{count}</span>{lack}<span class="values">{reason.value:.2f}</span>'
     if not reason.body:
         return f'<li><div {marks} tabindex="{0 if stop else -1}">{text}</div></li>'
     below = _atoms(reason.body, objects)
     return f"<li><details{' open' if weak else ''}><summary {marks}>{text}</summary>{below}</details></li>"
+
+
+def _lack(reason: Reason) -> str:
+    """A negation is not absent but broken, by what stands below it."""
+    return "broken" if reason.body and reason.clause is None and not reason.solutions else "missing"

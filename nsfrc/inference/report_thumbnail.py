@@ -4,33 +4,47 @@ from __future__ import annotations
 
 import base64
 import io
-from pathlib import Path
+from dataclasses import dataclass, field
+from functools import cached_property
 
 from PIL import Image
 
-from nsfrc.inference.images import ImageError, Picture, read
+from nsfrc.inference.images import SMALL, Picture, Placed
 
-SIDE = 240  # pixels of the longer side at most
 COLOURS = 48  # enough for flat shapes with soft edges
 QUALITY = 78
 
 
-def thumbnail(path: Path, picture: Picture) -> tuple[str, int, int]:
-    """A data: address and the width and height of what it holds.
+@dataclass(frozen=True, eq=False)
+class Thumbnail(Placed):
+    """A small copy of an image, encoded. width, height: its own. kind: png or jpeg."""
 
-    It is made from the file, or from what perception was given when the file cannot be read any more.
-    """
-    scale = min(1.0, SIDE / max(picture.width, picture.height))
-    width, height = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
-    try:
-        image = Image.fromarray(read(path, (height, width)).pixels)
-    except ImageError:
-        rows, columns = picture.pixels.shape[:2]
-        x1, y1, x2, y2 = picture.inner
-        inner = tuple(round(v) for v in (x1 * columns, y1 * rows, x2 * columns, y2 * rows))
-        image = Image.fromarray(picture.pixels).crop(inner).resize((width, height), Image.Resampling.BILINEAR)
+    kind: str
+    data: bytes = field(repr=False)
+
+    @cached_property
+    def address(self) -> str:
+        """The copy as a data: address."""
+        return f"data:image/{self.kind};base64,{base64.b64encode(self.data).decode()}"
+
+
+def thumbnail(picture: Picture) -> Thumbnail:
+    """The small copy that a picture has, or one of what perception was given, in whatever encoding is the smaller."""
+    image = small_copy(picture, SMALL)
     kind, data = min((_png(image), _jpeg(image)), key=lambda encoded: len(encoded[1]))
-    return f"data:image/{kind};base64,{base64.b64encode(data).decode()}", width, height
+    return Thumbnail(image.width, image.height, picture.inner, kind, data)
+
+
+def small_copy(picture: Picture, side: int) -> Image.Image:
+    """The copy that was made when the file was read; without one, the same from what perception was given."""
+    if picture.small is not None:
+        return Image.fromarray(picture.small)
+    rows, columns = picture.pixels.shape[:2]
+    x1, y1, x2, y2 = picture.inner
+    inner = round(x1 * columns), round(y1 * rows), round(x2 * columns), round(y2 * rows)
+    scale = min(1.0, side / max(picture.width, picture.height))
+    size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
+    return Image.fromarray(picture.pixels).crop(inner).resize(size, Image.Resampling.BILINEAR)
 
 
 def _png(image: Image.Image) -> tuple[str, bytes]:

@@ -1,218 +1,225 @@
-"""Results: a row an image, written as CSV or JSON lines while the images go by.
-
-Rows go to OUT.part, batch by batch, and the file becomes OUT when all are there. OUT.part.json says what they were
-made with, so that only the same question is gone on with.
-"""
+"""`nsfrc.infer`: a folder, files or images in memory in, `Results` out."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-import math
-import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from itertools import islice
+from numbers import Real
 from pathlib import Path
-from typing import IO, Any, Self
+from typing import TYPE_CHECKING, Any, overload
 
-import numpy as np
-
-from nsfrc.artifact import write_whole
+from nsfrc.contexts import torch_threads
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.folders import FALSE, NONE, TRUE
-from nsfrc.inference.images import Picture
+from nsfrc.inference.folders import Listing
+from nsfrc.inference.given import gather
+from nsfrc.inference.images import quietly
+from nsfrc.inference.measures import Measured, Measures
+from nsfrc.inference.notes import Notes
+from nsfrc.inference.predictor import Predictor
+from nsfrc.inference.row_file import row_file
+from nsfrc.inference.rows import Row, heads, score_heads
+from nsfrc.inference.session import Session, Wanted, open_session
+from nsfrc.inference.sinks import Closing, Opening, ReportFile, Sink, Tally
+from nsfrc.inference.stream import Reading, computing, stream
+from nsfrc.pipelines import Pipeline
+from nsfrc.program import Program
 
-DIGITS = 4
-CSV, JSONL = ".csv", ".jsonl"
+if TYPE_CHECKING:
+    import pandas  # type: ignore[import-untyped]
 
 
-@dataclass(frozen=True, eq=False)
-class Row:
-    """What came of one image.
+def infer(
+    images: Any,
+    program: str | Path | Program | Pipeline,
+    *,
+    perception: str | None = None,
+    weights: str | Path | None = None,
+    concepts: str | Path | None = None,
+    plugins: Sequence[str | Path] = (),
+    threshold: float | Mapping[str, float] | None = None,
+    labels: str | Path | None = None,
+    steps: int | None = None,
+    device: str = "auto",
+    batch_size: int = 16,
+    threads: int | None = None,
+    explain: bool = True,
+    trust: bool = False,
+) -> Results:
+    """Answer a program's questions for images, as `nsfrc infer` does; nothing is read before the results are.
 
-    file: its name below the folder; path: where it is. label: the right answer, where it is known. scores: a value a
-    target, rounded to 4 digits, empty when the file failed. right: whether the answer is the label.
-    objects [E, D]; V0 and V_T [G] and picture only where they were asked for.
-    doubts: what is unlike the images that perception was made for, see `Perception.doubts`. further: how many more sure
-    objects there were than the program speaks of. animated: whether it has frames after the one that was read.
-    dimensions: the names of the D entries of an object. reason: why the highest target has its value, where it was
-    asked for.
+    images: the path of a folder or an image, an image in memory (bytes, PIL, an array [H, W, 3]), or a list of these.
+    program: a file (.nsfrc, .pl), a shipped name, a compiled program, or a pipeline. perception, weights, concepts,
+    plugins, labels, steps: as on the command line. threshold: for all questions, or {"kp1": 0.4} by their names.
+    device: "auto" is cuda where there is one. threads: for torch and for reading; by default torch has as many as it
+    has, and one thread reads. explain: whether rows have the reason and a thumbnail, which a report needs. trust:
+    whether plug-ins and the module of "module:Class" may run.
+    """
+    if isinstance(program, Pipeline) and any(one is not None for one in (perception, weights, concepts, steps)):
+        raise NsfrcError("a pipeline has its perception, weights, concepts and steps already: give these to "
+                         "nsfrc.pipeline, or give nsfrc.infer the program")
+    named = dict(threshold) if isinstance(threshold, Mapping) else {}
+    general = None if isinstance(threshold, Mapping) else threshold
+    for value in (*named.values(), *([] if general is None else [general])):
+        if not isinstance(value, Real) or not 0 <= value <= 1:
+            raise NsfrcError(f"threshold is a number from 0 to 1, not {value!r}")
+    if batch_size < 1 or (threads is not None and threads < 1):
+        raise NsfrcError("batch_size and threads must be whole numbers, at least 1")
+    listing = gather(images)
+    if not len(listing):
+        raise NsfrcError(no_images(images, listing))
+    wanted = Wanted(
+        _paths(images), program, perception, None if weights is None else Path(weights),
+        None if concepts is None else Path(concepts), tuple(map(str, plugins)), general, steps, device, trust, named,
+        None if labels is None else Path(labels),
+    )
+    return Results(open_session(wanted, listing), listing, batch_size, threads, explain)
+
+
+def no_images(given: Any, listing: Listing) -> str:
+    """What to say of folders that hold no images."""
+    places = ", ".join(map(str, _paths(given))) or "the list"
+    others = "".join(f"; {text}" for text in listing.left_out())
+    return f"there are no images in {places} (.png, .jpg, .gif, .bmp, .tif, .webp and others){others}"
+
+
+def _paths(images: Any) -> tuple[Path, ...]:
+    given = images if isinstance(images, list | tuple) else [images]
+    return tuple(Path(one) for one in given if isinstance(one, str | Path))
+
+
+class Results(Sequence[Row]):
+    """The rows of images, each made when it is first asked for, and kept.
+
+    A loop gets rows as they come; an index, `measures`, `to_pandas`, `report` and `write` wait for all of them.
+    settings: what is used and where it came from, in words.
     """
 
-    file: str
-    path: Path
-    label: str | None = None
-    scores: tuple[float, ...] = ()
-    answer: str | None = None
-    right: bool | None = None
-    error: str | None = None
-    objects: np.ndarray | None = field(default=None, repr=False)
-    V0: np.ndarray | None = field(default=None, repr=False)
-    V_T: np.ndarray | None = field(default=None, repr=False)
-    picture: Picture | None = field(default=None, repr=False)
-    doubts: tuple[str, ...] = ()
-    further: int = 0
-    animated: bool = False
-    dimensions: tuple[str, ...] = ()
-    reason: str | None = None
+    def __init__(
+        self, session: Session, listing: Listing, batch_size: int = 16, threads: int | None = None, explain: bool = True
+    ) -> None:
+        self.session, self.listing, self.explain, self.threads = session, listing, explain, threads
+        self.predictor = Predictor(session.pipe, session.asked(explain, explain))
+        self._reading = Reading(batch_size, 1 if threads is None else threads - computing(threads))
+        self._kept: list[Row] = []
+        self._batches: Iterator[list[Row]] | None = None
 
+    @property
+    def settings(self) -> dict[str, str]:
+        return self.session.settings
 
-def as_json(row: Row, targets: Sequence[str]) -> str:
-    """A row as one line of JSON."""
-    scores: dict[str, Any] = {"score": row.scores[0] if row.scores else None}
-    if len(targets) > 1:
-        scores = {"scores": dict(zip(targets, row.scores, strict=True)) if row.scores else None}
-    objects = None if row.objects is None else np.round(row.objects.astype(np.float64), DIGITS).tolist()
-    return json.dumps({"file": row.file, "label": row.label, **scores, "answer": row.answer, "error": row.error,
-                       "reason": row.reason, "dimensions": None if objects is None else list(row.dimensions),
-                       "objects": objects})
+    @property
+    def targets(self) -> list[str]:
+        return self.session.targets
 
+    def __len__(self) -> int:
+        return len(self.listing)
 
-def from_json(line: str, targets: Sequence[str]) -> Row:
-    """What `as_json` wrote, without the path; raises ValueError, KeyError or TypeError on anything else."""
-    data = json.loads(line)
-    scores = data["scores"] if len(targets) > 1 else {targets[0]: data["score"]}
-    values = () if data["answer"] is None else tuple(float(scores[name]) for name in targets)
-    return _finished(data["file"], data["label"], values, data["answer"], data["error"])
+    def __iter__(self) -> Iterator[Row]:
+        place = 0
+        while place < len(self._kept) or self._more():
+            yield self._kept[place]
+            place += 1
 
+    @overload
+    def __getitem__(self, which: int) -> Row: ...
 
-def as_csv(row: Row, targets: Sequence[str]) -> str:
-    scores = [f"{score:.{DIGITS}f}" for score in row.scores] or [""] * len(targets)
-    return _csv_line([row.file, row.label or "", *scores, row.answer or "", row.error or ""])
+    @overload
+    def __getitem__(self, which: slice) -> list[Row]: ...
 
+    def __getitem__(self, which: int | slice) -> Row | list[Row]:
+        return self.rows[which]
 
-def from_csv(line: str, targets: Sequence[str]) -> Row:
-    """What `as_csv` wrote, without the path; raises ValueError or csv.Error on anything else."""
-    (fields,) = csv.reader([line], strict=True)
-    if len(fields) != len(targets) + 4:
-        raise ValueError(f"{len(fields)} fields")
-    file, label, *scores, answer, error = fields
-    return _finished(file, label or None, tuple(map(float, scores)) if answer else (), answer or None, error or None)
+    @property
+    def rows(self) -> list[Row]:
+        """All rows."""
+        while self._more():
+            pass
+        return self._kept
 
+    def _more(self) -> bool:
+        """Make the rows of another batch; False where there are no more images."""
+        if len(self._kept) >= len(self):
+            return False
+        # After Ctrl-C or an error it goes on with the first image that has no row.
+        batches = self._batches or stream(self.predictor, islice(self.listing, len(self._kept), None), self._reading)
+        self._batches = None
+        with ExitStack() as stack:
+            if self.threads is not None:
+                stack.enter_context(torch_threads(computing(self.threads)))
+            stack.enter_context(quietly())
+            self._kept += next(batches)
+        self._batches = batches
+        return True
 
-def csv_header(targets: Sequence[str]) -> str:
-    return _csv_line(["file", "label", *(targets if len(targets) > 1 else ["score"]), "answer", "error"])
+    @property
+    def measures(self) -> Measures:
+        """Counts of answers and, where labels are known, accuracy, confusion matrix and calibration.
 
+        Those of the only question; where there are several, `by_question` has those of each.
+        """
+        return self._closing().measures.only
 
-def _finished(file: str, label: str | None, scores: tuple[float, ...], answer: str | None, error: str | None) -> Row:
-    if not all(map(math.isfinite, scores)):
-        raise ValueError("a score is no number")
-    right = None if label is None or answer is None else label == answer
-    return Row(file, Path(file), label, scores, answer, right, error)
+    @property
+    def by_question(self) -> dict[str, Measures]:
+        """The measures of every question, by its name: the target, or "classes"."""
+        return self._closing().measures.by_question
 
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """What to know before one trusts the answers."""
+        return (*self.session.remarks, *self._closing().remarks)
 
-def _csv_line(fields: Sequence[str]) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(fields)
-    return text.getvalue()
+    def _closing(self) -> Closing:
+        tally, notes = Tally(Measured(self.session.questions)), Notes(self.session)
+        for sink in (tally, notes):
+            sink.rows(self.rows)
+        return Closing(tally.measures, notes.remarks(), tuple(tally.failed))
 
+    def report(self, path: str | Path) -> Path:
+        """Write the page with every image, its objects, its answer and the reason."""
+        if not self.explain:
+            raise NsfrcError("these results have no reasons, which a report shows: nsfrc.infer(..., explain=True)")
+        self._give(ReportFile(Path(path)))
+        return Path(path)
 
-class Writer:
-    """Writes rows to OUT.part; `finish` makes it OUT. Leaving the block early keeps OUT.part."""
+    def write(self, path: str | Path) -> Path:
+        """Write the rows, as .csv or .jsonl."""
+        self._give(row_file(Path(path), self.session.questions, self.session.made_with))
+        return Path(path)
 
-    def __init__(self, out: Path, targets: Sequence[str], made_with: Mapping[str, str], resume: bool = False) -> None:
-        """made_with: what the rows depend on, in words; `resume` goes on only if it is the same."""
-        if out.suffix.lower() not in (CSV, JSONL):
-            raise NsfrcError(f"--out {out}: the name must end in .csv or .jsonl")
-        if out.is_dir():
-            raise NsfrcError(f"--out {out} is a folder: name a file")
-        self.out, self.targets, self.made_with = out, tuple(targets), dict(made_with)
-        self.part = out.with_name(f"{out.name}.part")
-        self.note = out.with_name(f"{out.name}.part.json")
-        csv_rows = out.suffix.lower() == CSV
-        self._header = csv_header(targets) if csv_rows else None
-        self._line: Callable[[Row, Sequence[str]], str] = as_csv if csv_rows else as_json
-        self._parse: Callable[[str, Sequence[str]], Row] = from_csv if csv_rows else from_json
-        there = self.part.exists()
-        self.resumed, self.replaced = resume and there, there and not resume
+    def _give(self, sink: Sink) -> None:
         try:
-            self._file = self._go_on() if self.resumed else self._start()
-        except OSError as error:
-            raise NsfrcError(f"cannot write {self.part}: {error.strerror}") from None
+            sink.start(Opening(self.session, len(self)))
+            sink.rows(self.rows)
+            sink.end(self._closing())
+        finally:
+            sink.close()
 
-    def _start(self) -> IO[bytes]:
-        # A part without its note is refused, so a stop between these lines loses nothing but an empty part.
-        self.note.unlink(missing_ok=True)
-        write_whole(self.part, b"" if self._header is None else f"{self._header}\n".encode())
-        write_whole(self.note, json.dumps(self.made_with, indent=1).encode())
-        return open(self.part, "ab")
+    def to_pandas(self) -> pandas.DataFrame:
+        """A table: file, label, a column a target (or score), answer, right, error and reason.
 
-    def _go_on(self) -> IO[bytes]:
-        self._check_note()
-        file = open(self.part, "r+b")  # noqa: SIM115 (closed by __exit__)
-        file.truncate(_whole_lines(file))
-        file.seek(0)
-        if self._header is not None and file.readline().decode("utf-8", "replace").rstrip("\n") != self._header:
-            file.close()
-            raise self._spoilt(1)
-        file.seek(0, os.SEEK_END)
-        return file
-
-    def _check_note(self) -> None:
+        With several questions label, answer, right and reason are columns for each, as in `answer kp1(img)`.
+        """
         try:
-            note = json.loads(self.note.read_bytes())
-        except (OSError, ValueError):
-            note = None
-        if not isinstance(note, dict):
-            raise NsfrcError(f"{self.note} is missing or damaged, so nobody knows what {self.part} was made with: "
-                             f"leave out --resume to start again")
-        for name in {**note, **self.made_with}:
-            was, now = note.get(name), self.made_with.get(name)
-            if was != now:
-                raise NsfrcError(f"{self.part} was made with {name} {was}, and now it is {now}: "
-                                 f"leave out --resume to start again")
+            import pandas
+        except ImportError:
+            raise NsfrcError("to_pandas needs pandas, which is not installed: pip install pandas; without it, "
+                             "results.write(\"rows.csv\") writes the same table") from None
+        return pandas.DataFrame([self._cells(row) for row in self.rows])
 
-    def finished(self) -> Iterator[Row]:
-        """The rows that are there already, one after the other."""
-        if not self.resumed:
-            return
-        with open(self.part, "rb") as file:
-            for number, line in enumerate(file, 1):
-                if number == 1 and self._header is not None:
-                    continue
-                try:
-                    row = self._parse(line.decode().rstrip("\n"), self.targets)
-                except (ValueError, KeyError, TypeError, csv.Error):
-                    raise self._spoilt(number) from None
-                answers = (TRUE, FALSE) if len(self.targets) == 1 else (*self.targets, NONE)
-                if {row.answer, row.label} - {None, *answers}:
-                    raise self._spoilt(number)
-                yield row
+    def _cells(self, row: Row) -> dict[str, Any]:
+        asked = self.session.questions
+        names = score_heads(asked)
 
-    def _spoilt(self, number: int) -> NsfrcError:
-        return NsfrcError(f"{self.part}:{number}: not a row of results: leave out --resume to start again")
+        def each(what: str) -> dict[str, Any]:
+            values = (getattr(row.answers[one.name], what) for one in asked)
+            return dict(zip(heads(what, asked), values, strict=True))
 
-    def write(self, rows: Sequence[Row]) -> None:
-        """Append rows and hand them to the system, so that a later stop cannot lose them."""
-        try:
-            self._file.write("".join(f"{self._line(row, self.targets)}\n" for row in rows).encode())
-            self._file.flush()
-        except OSError as error:
-            raise NsfrcError(f"cannot write {self.part}: {error.strerror}") from None
+        scores = dict(zip(names, row.scores or [None] * len(names), strict=True))
+        return {"file": row.file, **each("label"), **scores, **each("answer"), **each("right"), "error": row.error,
+                **each("reason")}
 
-    def finish(self) -> None:
-        self._file.close()
-        try:
-            os.replace(self.part, self.out)
-            self.note.unlink(missing_ok=True)
-        except OSError as error:
-            raise NsfrcError(f"cannot write {self.out}: {error.strerror}; the rows are in {self.part}") from None
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._file.close()
-
-
-def _whole_lines(file: IO[bytes]) -> int:
-    """The length of a file up to its last line end."""
-    size = file.seek(0, os.SEEK_END)
-    while size:
-        start = max(0, size - 65536)
-        file.seek(start)
-        if (found := file.read(size - start).rfind(b"\n")) >= 0:
-            return start + found + 1
-        size = start
-    return 0
+    def __repr__(self) -> str:
+        done = len(self._kept)
+        return f"Results({self.session.pipe.program.name}, {len(self)} images, {done} answered so far)"

@@ -32,7 +32,7 @@ def scenes_and_info(path: Path) -> tuple[list[dict[str, Any]], Any]:
     except OSError as error:
         raise NsfrcError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
-        raise NsfrcError(f"{path}: not JSON: it is no text in UTF-8") from None
+        raise NsfrcError(f"{path}: not JSON: it is not UTF-8 text") from None
     except json.JSONDecodeError as error:
         raise NsfrcError(f"{path}:{error.lineno}:{error.colno}: not JSON: {error.msg}") from None
     except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits

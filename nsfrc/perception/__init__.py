@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import importlib
-import os
 import sys
 from dataclasses import dataclass
 from importlib.metadata import entry_points
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
 
 import torch
 
+from nsfrc.contexts import undisturbed
 from nsfrc.errors import NsfrcError, did_you_mean
 from nsfrc.perception.base import Fit, Perception
-from nsfrc.perception.home import kept_weights
 from nsfrc.perception.weights import checksum, load_into
-from nsfrc.trial import undisturbed
+from nsfrc.perception.weights_folder import kept_weights
+from nsfrc.trust import refuse, search_path, would_run
 
 __all__ = ["Perception", "Used", "adopt", "create", "names", "usable_device", "used_weights"]
 
@@ -36,7 +37,7 @@ def names() -> list[str]:
 
 
 class Adapted(Perception):
-    """A torch module that is no `Perception` but has what it takes: `dimensions` and `size`."""
+    """A torch module that is not a `Perception` but has what is needed: `dimensions` and `size`."""
 
     def __init__(self, module: torch.nn.Module, objects: int) -> None:
         super().__init__()
@@ -60,16 +61,21 @@ class Adapted(Perception):
 
 
 def create(
-    name: str | type, objects: int, weights: Path | None = None, device: str = "cpu", beside: Path | None = None
+    name: str | type, objects: int, weights: Path | None = None, device: str = "cpu", beside: Path | None = None,
+    trust: bool = False, asker: str | None = None,
 ) -> Perception:
     """A perception model, ready for inference.
 
     name: one of `names()`, or "module:Class" (modules in the current folder and in `beside` included) for any torch
     module whose constructor takes `objects` and that has `dimensions` and `size`; or such a class. weights: a
-    safetensors file. beside: the folder of the program.
+    safetensors file. beside: the folder of the program. trust: whether the module of "module:Class" may run.
+    asker: the program that names it, for the message where it may not.
     """
     place = usable_device(device)
-    found, name = (_find(name, beside), name) if isinstance(name, str) else (name, name.__qualname__)
+    if isinstance(name, str):
+        found = _find(name, beside, trust, asker)
+    else:
+        found, name = name, name.__qualname__
     model = _build(name, found, objects, weights)
     _check(name, model, objects)
     if model.objects != objects:
@@ -82,9 +88,9 @@ def create(
 
 
 def adopt(module: torch.nn.Module, objects: int, device: str = "cpu") -> Perception:
-    """A module that is built already as a perception, moved to a device and tried out; its mode stays what it is.
+    """A module that is already built, as a perception, moved to a device and tried out; its mode stays what it is.
 
-    It may find more objects than are asked for. One that is no `Perception` is wrapped, as `create` does.
+    It may find more objects than are asked for. One that is not a `Perception` is wrapped, as `create` does.
     """
     name = type(module).__qualname__
     if not isinstance(module, torch.nn.Module):
@@ -93,10 +99,11 @@ def adopt(module: torch.nn.Module, objects: int, device: str = "cpu") -> Percept
     model.training = module.training
     _check(name, model, objects)
     if model.objects < objects:
-        raise NsfrcError(f"the program speaks of {objects} objects, and perception {name!r} finds {model.objects}")
-    model = model.to(usable_device(device))
+        raise NsfrcError(f"the program has {objects} objects, but perception {name!r} finds {model.objects}")
+    place = usable_device(device)
+    model = model.to(place)
     with undisturbed(model):
-        _try_out(name, model, device)
+        _try_out(name, model, place)
     return model
 
 
@@ -127,7 +134,9 @@ def _used(name: str) -> Used:
 
 
 def usable_device(device: str) -> str:
-    """The device, if this machine has it; NsfrcError otherwise."""
+    """The device, if this machine has it; NsfrcError otherwise. "auto" is cuda where there is one, else cpu."""
+    if device == "auto":
+        return "cuda" if torch.cuda.is_available() and find_spec("triton") is not None else "cpu"
     remedy = 'use --device cpu, in Python device="cpu"'
     try:
         torch.device(device)
@@ -142,25 +151,34 @@ def usable_device(device: str) -> str:
     return device
 
 
-def _find(name: str, beside: Path | None = None) -> Any:
+def _find(name: str, beside: Path | None = None, trust: bool = False, asker: str | None = None) -> Any:
     if name in BUILT_IN:
-        return _import(name, BUILT_IN[name])
+        return _imported(name, BUILT_IN[name])
     for found in entry_points(group=GROUP):
         if found.name == name:
-            return _import(name, found.value)
+            return _imported(name, found.value)
     if ":" in name:
-        return _import(name, name, beside)
+        return _users(name, beside, trust, asker)
     hint = did_you_mean(name, names()) or f"there are {', '.join(names())}"
-    raise NsfrcError(f"there is no perception called {name!r}: {hint}; one of your own is module:Class")
+    raise NsfrcError(f"there is no perception called {name!r}: {hint}; for your own write module:Class")
 
 
-def _import(name: str, address: str, beside: Path | None = None) -> Any:
-    """What "module:Class" stands for, looked for in the current folder and the program's too."""
-    module, _, attribute = address.partition(":")
+def _users(name: str, beside: Path | None, trust: bool, asker: str | None) -> Any:
+    """What "module:Class" stands for, looked for in the current folder and the program's too, if its code may run."""
+    module, _, attribute = name.partition(":")
     if not module or not attribute:
         raise NsfrcError(f"perception {name!r}: write it as module:Class, such as mymodel:MyPerception")
-    folders = list(dict.fromkeys([os.getcwd(), *([] if beside is None else [str(beside)])]))
+    if not trust:
+        asks = f"the perception {name}" if asker is None else f"the perception {name}, which {asker} names,"
+        raise refuse(asks, would_run(module, beside))
+    folders = search_path(beside)
     sys.path += [folder for folder in folders if folder not in sys.path]  # last, so that no file hides a library
+    return _imported(name, name, f"it was looked for in {' and '.join(folders)}, and among installed packages")
+
+
+def _imported(name: str, address: str, where: str = "is it installed?") -> Any:
+    """The class at "module:Class". where: what to say if there is no such module."""
+    module, _, attribute = address.partition(":")
     try:
         found = importlib.import_module(module)
     except NsfrcError:
@@ -168,7 +186,7 @@ def _import(name: str, address: str, beside: Path | None = None) -> Any:
     except (Exception, SystemExit) as error:  # whatever a user's module raises while it is imported
         reason = f"{type(error).__name__}: {error}"
         if isinstance(error, ModuleNotFoundError) and error.name == module:
-            reason += f"; it was looked for in {' and '.join(folders)}, and among what is installed"
+            reason += f"; {where}"
         raise NsfrcError(f"perception {name!r}: cannot import {module}: {reason}") from error
     if not hasattr(found, attribute):
         classes = [k for k, v in vars(found).items() if isinstance(v, type) and issubclass(v, torch.nn.Module)]
@@ -186,7 +204,7 @@ def _build(name: str, cls: Any, objects: int, weights: Path | None) -> Perceptio
         raise
     except Exception as error:  # whatever a user's constructor raises
         raise NsfrcError(f"perception {name!r} cannot be built: {type(error).__name__}: {error}; "
-                         f"its constructor is called with objects={objects} alone") from error
+                         f"its constructor is called with only objects={objects}") from error
     if not isinstance(module, torch.nn.Module):
         raise NsfrcError(f"perception {name!r} is a {type(module).__name__}; it must be a torch.nn.Module")
     if weights is not None:

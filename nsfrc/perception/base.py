@@ -23,7 +23,7 @@ class Perception(torch.nn.Module):
     `color(obj1, red)` reads "red". size: (H, W) that images are brought to. objects: E. fit: how they are brought to
     it, "letterbox" with their proportions kept and bars beside them, or "stretch" to fill it.
     identity: what calibration goes by; it changes whenever the weights do. piece: where set, a folder of images goes
-    through a CPU in pieces of exactly so many, as the last digits of convolutions depend on how many there are.
+    through a CPU in pieces of exactly this many, as the last digits of convolutions depend on how many there are.
     """
 
     dimensions: tuple[str, ...]

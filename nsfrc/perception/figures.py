@@ -1,4 +1,4 @@
-"""What tells an image that is no Kandinsky figure, at a glance: no colour in it, or a dark ground."""
+"""Quick signs that an image is not a Kandinsky figure: no colour in it, or a dark background."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ def doubts(pixels: np.ndarray) -> tuple[str, ...]:
     if _without_colour(pixels):
         found.append("without colour")
     if _border(pixels) < DARK:
-        found.append("on a dark ground")
+        found.append("on a dark background")
     return tuple(found)
 
 

@@ -39,6 +39,6 @@ def load_ultralytics() -> None:
     if threads is None:
         os.environ.pop("OMP_NUM_THREADS", None)
     torch.save = torch_save
-    Image.open = image_open  # theirs installs a package for files that are no images
+    Image.open = image_open  # theirs installs a package for files that are not images
     np.set_printoptions(**numbers)
     torch.set_printoptions(profile="default")

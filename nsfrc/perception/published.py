@@ -66,7 +66,7 @@ def read_checkpoint(path: Path) -> Any:
     if path.suffix == ".safetensors":
         header, tensors = files.load(path)
         if header:
-            raise NsfrcError(f"{path} is a file of nsfrc's already: use it with --weights {path}")
+            raise NsfrcError(f"{path} is already an nsfrc file: use it with --weights {path}")
         return tensors
     try:
         with warnings.catch_warnings():
@@ -81,8 +81,8 @@ def read_checkpoint(path: Path) -> Any:
         refused = isinstance(error, pickle.UnpicklingError)
         if refused and ("global" in str(error).lower() or _names_code(path)):
             raise NsfrcError(
-                f"{path} can only be read by running code that is in it, which nsfrc does not do: save the state dict "
-                f"alone, with torch.save(model.state_dict(), FILE), where you trust it"
+                f"{path} can only be read by running code in it, which nsfrc does not do: if you trust it, save "
+                f"only its state dict, with torch.save(model.state_dict(), FILE)"
             ) from None
         raise NsfrcError(f"{path} is not a checkpoint that torch.save wrote, or it is cut short") from None
 
@@ -92,7 +92,7 @@ def _check_archive(path: Path) -> None:
     if zipfile.is_zipfile(path):
         with zipfile.ZipFile(path) as archive:
             if damaged := archive.testzip():
-                raise NsfrcError(f"{path} is damaged (the checksum of {damaged} in it is wrong): get it again")
+                raise NsfrcError(f"{path} is damaged (the checksum of {damaged} in it is wrong): get a fresh copy")
 
 
 def _names_code(path: Path) -> bool:
@@ -111,10 +111,10 @@ def state_of(content: Any, path: Path) -> dict[str, torch.Tensor]:
     if isinstance(content, Mapping):
         found = next((content[name] for name in WRAPPED if isinstance(content.get(name), Mapping)), content)
     if not isinstance(found, Mapping) or not found:
-        raise NsfrcError(f"{path} holds no tensors with names: it is no checkpoint of {NAME}")
+        raise NsfrcError(f"{path} has no named tensors: it is not a checkpoint of {NAME}")
     for name, tensor in found.items():
         if not isinstance(name, str) or not isinstance(tensor, torch.Tensor):
-            raise NsfrcError(f"{path} holds {name!r}, which is no tensor with a name: it is no checkpoint of {NAME}")
+            raise NsfrcError(f"{path} has {name!r}, which is not a named tensor: it is not a checkpoint of {NAME}")
     return {name.removeprefix(PARALLEL): tensor for name, tensor in found.items()}
 
 
@@ -137,10 +137,10 @@ def checked(
         if tensor.device.type != "cpu":
             raise NsfrcError(f"{path} does not fit: {theirs} has no values (it is on the device {tensor.device})")
         if not tensor.is_floating_point():
-            raise NsfrcError(f"{path} does not fit: {theirs} is not of floating point ({tensor.dtype})")
+            raise NsfrcError(f"{path} does not fit: {theirs} is not floating point ({tensor.dtype})")
         tensors[ours] = tensor.float()
         if not bool(tensors[ours].isfinite().all()):
-            raise NsfrcError(f"{path}: {theirs} has values that are no numbers (NaN, infinite, above float32)")
+            raise NsfrcError(f"{path}: {theirs} has values that are not numbers (NaN, infinite, above float32)")
     known = {_their_name(ours) for ours in wanted}
     for name, tensor in state.items():
         if name not in known:

@@ -8,25 +8,25 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from nsfrc.camera import HEIGHT, WIDTH, Camera
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
 from nsfrc.perception.attributes import CLEVR
 from nsfrc.perception.base import Perception
-from nsfrc.perception.home import kept_weights
+from nsfrc.perception.camera import HEIGHT, WIDTH, Camera
 from nsfrc.perception.slot_network import SlotNetwork
+from nsfrc.perception.weights_folder import kept_weights
 
 NAME = "slot_attention"
 # What a header says of the network, and from where to where that makes sense.
 SETTINGS = {"size": (16, 1024), "iterations": (1, 100), "width": (1, 4096), "hidden": (1, 4096)}
 
-NO_WEIGHTS = """slot_attention has no weights yet ({place} is not there). There are three ways:
+NO_WEIGHTS = """slot_attention has no weights yet ({place} does not exist). There are three ways:
   1. import the published checkpoint, once:
        nsfrc weights import FILE
-  2. train on scenes of your own, and name the file from then on:
+  2. train on your own scenes, and then name the file:
        nsfrc train perception --model slot_attention --data DIR --out slots.safetensors
        nsfrc infer … --weights slots.safetensors
-  3. take the detector for such scenes that comes with nsfrc:
+  3. use the detector for such scenes that comes with nsfrc:
        nsfrc infer … --perception yolo_clevr"""
 
 
@@ -56,7 +56,7 @@ class SlotAttention(Perception):
 
     @classmethod
     def build(cls, objects: int, weights: Path | None = None) -> Self:
-        """The trained model, frozen, with so many slots; without `weights`, those that were imported."""
+        """The trained model, frozen, with this many slots; without `weights`, those that were imported."""
         path = weights or cls.usual_weights()
         if weights is None and not path.exists():
             raise NsfrcError(NO_WEIGHTS.format(place=path))
@@ -113,5 +113,5 @@ def _settings(header: dict[str, Any], path: Path) -> dict[str, Any]:
     found: dict[str, Any] = {name: header.get(name) for name in (*SETTINGS, "scattered")}
     sound = all(type(found[name]) is int and least <= found[name] <= most for name, (least, most) in SETTINGS.items())
     if not sound or type(found["scattered"]) is not bool or header.get("dimensions") != list(SlotAttention.dimensions):
-        raise NsfrcError(f"{path} is damaged (its header makes no sense): get or train the weights again")
+        raise NsfrcError(f"{path} is damaged (its header is not valid): get or train the weights again")
     return found

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import torch
 from torch import nn
+from torch.nn import functional
 
 STRIDES = (1, 2, 2, 1)  # of the encoder: a feature stands for 4 × 4 pixels
 KERNEL = 5
+VECTORS = 32  # numbers that a processor's loop takes at a time: two vectors of 512 bits
 TINY = 1e-8  # keeps the share of a slot that looks at nothing from being 0 / 0
 
 
@@ -31,8 +33,15 @@ class SlotNetwork(nn.Module):
         """images [B, 3, side, side]; noise [B, S, width], or [S, width] for all of them → [B, S, entries]."""
         features = self.encoder(2 * images - 1) + self.positions()
         seen = self.mlp(self.norm(features.flatten(2).transpose(1, 2)))
-        said: torch.Tensor = self.classifier(self.attention(seen, noise)).sigmoid()
-        return said
+        said: torch.Tensor = self.classifier(self.attention(seen, noise))
+        return _sigmoid(said)
+
+
+def _sigmoid(values: torch.Tensor) -> torch.Tensor:
+    """Of [..., n], in whole vectors: what is left over at the end of an array is rounded otherwise, so that the last
+    digit of an image would depend on where in its batch it stands."""
+    n = values.shape[-1]
+    return functional.pad(values, (0, -n % VECTORS)).sigmoid()[..., :n]
 
 
 def encoder(width: int) -> nn.Sequential:

@@ -13,8 +13,8 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import save as to_bytes
 
 from nsfrc import __version__
-from nsfrc.artifact import write_whole
 from nsfrc.errors import NsfrcError, did_you_mean
+from nsfrc.files import write_whole
 
 Tensors = dict[str, torch.Tensor]
 
@@ -43,9 +43,9 @@ def load(path: Path) -> tuple[dict[str, Any], Tensors]:
     except OSError as error:
         raise NsfrcError(f"cannot read {path}: {error.strerror or error}") from None
     if not isinstance(header, dict):
-        raise NsfrcError(f"{path} is damaged (its header is not ours): get or train the weights again")
+        raise NsfrcError(f"{path} is damaged (its header is not from nsfrc): get or train the weights again")
     if header and "kind" not in header:
-        raise NsfrcError(f"{path} holds no weights: it is another file of nsfrc's, such as a compiled program")
+        raise NsfrcError(f"{path} has no weights: it is another nsfrc file, such as a compiled program")
     if header and header.get("crc32") != checksum(tensors):
         raise NsfrcError(f"{path} is damaged (its checksum is wrong): get or train the weights again")
     return header, tensors

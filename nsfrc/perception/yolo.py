@@ -24,13 +24,13 @@ STEP = 32  # candidates come in whole vectors, so that last digits do not depend
 # Kandinsky's shapes do not overlap, so the boxes of two of them never do by that much. CLEVR's may, behind each other,
 # but of its validation scenes fewer come out right with more: 77.8 % at 0.5, 76.3 % at 0.65, 74.3 % at 0.75.
 SAME_OBJECT = 0.5
-FLOOR = 0.1  # a detection with a lower score is none
+FLOOR = 0.1  # detections with a lower score do not count
 AGAIN = 0.25  # an object without a row that overlaps a better one by more may be that one, seen twice
 SURE = 0.5  # the objectness from which on an object for which there is no row is told of
 
 
 class Yolo(Perception):
-    """Object vectors x1 y1 x2 y2 | a column a value of every attribute | objectness, the surest first.
+    """Object vectors x1 y1 x2 y2 | one column per value of every attribute | objectness, the surest first.
 
     Coordinates are fractions of the image. The columns of an attribute sum to 1 for an object that is there.
     calibration: (a, b) of objectness = σ(a · logit + b), the logit being what `strength` says.
@@ -164,5 +164,5 @@ def _settings(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, 
     except (LookupError, TypeError, ValueError):
         sound = False
     if not sound:
-        raise NsfrcError(f"{path} is damaged (its header makes no sense): get or train the weights again")
+        raise NsfrcError(f"{path} is damaged (its header is not valid): get or train the weights again")
     return {"variant": variant, "size": (height, width), "attributes": attributes, "calibration": (a, b)}

@@ -6,9 +6,9 @@ from typing import Any
 
 import torch
 
-from nsfrc.camera import HEIGHT, LENS, PLACE, RADII, SENSOR, SPAN, WIDTH, Camera
 from nsfrc.perception import yolo_network
 from nsfrc.perception.attributes import CLEVR
+from nsfrc.perception.camera import HEIGHT, LENS, PLACE, RADII, SENSOR, SPAN, WIDTH, Camera
 from nsfrc.perception.yolo import SHIPPED, Yolo
 
 LEVEL = -0.02  # lines of sight point down at least so much a unit of length, so that all of them meet the floor
@@ -16,7 +16,7 @@ SUREST = 1 - 1e-6
 
 
 class YoloClevr(Yolo):
-    """Object vectors x1 y1 x2 y2 | x y z | a column a value of every attribute | objectness, the surest first.
+    """Object vectors x1 y1 x2 y2 | x y z | one column per value of every attribute | objectness, the surest first.
 
     x, y, z are as slot attention has them: to the right, to the front, upwards. They are where the line of sight
     through the middle of the box is as high above the floor as the middle of a thing of that size, seen by CLEVR's

@@ -24,14 +24,14 @@ def check_place(out: Path, resume: bool) -> None:
     """Say before the work, not after it, that a file cannot be written, or that work would be lost."""
     checkpoint = checkpoint_of(out)
     if checkpoint.exists() and not resume:
-        raise NsfrcError(f"{checkpoint} is left from a training that was interrupted: "
-                         f"go on with --resume, or delete it to start again")
+        raise NsfrcError(f"{checkpoint} is left from an interrupted training: "
+                         f"continue with --resume, or delete it to start again")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise NsfrcError(f"cannot write {out}: {error.strerror}") from None
     if out.is_dir() or not os.access(out.parent, os.W_OK):
-        raise NsfrcError(f"cannot write {out}: choose a file in a folder of yours")
+        raise NsfrcError(f"cannot write {out}: choose a file in a folder that you can write to")
 
 
 def save_checkpoint(path: Path, tensors: dict[str, torch.Tensor], header: dict[str, Any]) -> None:
@@ -42,18 +42,18 @@ def save_checkpoint(path: Path, tensors: dict[str, torch.Tensor], header: dict[s
 def load_checkpoint(
     path: Path, model: str, options: dict[str, Any]
 ) -> tuple[dict[str, Any], dict[str, torch.Tensor]]:
-    """Read a state; refuses one of a run with other options, since its end would be nobody's choice."""
+    """Read a state; refuses one of a run with other options, since the result would fit neither."""
     if not path.exists():
         raise NsfrcError(f"there is nothing to resume: no file {path}; start without --resume")
     header, tensors = files.load(path)
     numbers = [header.get(name) for name in PROGRESS]
     known = isinstance(header.get("options"), dict) and all(isinstance(n, int | float) for n in numbers)
     if header.get("kind") != KIND or not known:
-        raise NsfrcError(f"{path} is not a checkpoint of a training: delete it and start without --resume")
+        raise NsfrcError(f"{path} is not a training checkpoint: delete it and start without --resume")
     for name, value in {"model": model, **options}.items():
         before = header.get("model") if name == "model" else header["options"].get(name)
         if before != value:
             flag = f"--{name.replace('_', '-')}"
-            raise NsfrcError(f"{path} is of a run with {flag} {before}, not {value}: "
+            raise NsfrcError(f"{path} is from a run with {flag} {before}, not {value}: "
                              f"resume with {flag} {before}, or delete it and start again")
     return header, tensors

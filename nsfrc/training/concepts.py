@@ -110,8 +110,8 @@ def found(name: str, scenes: Path, most: int | None, seed: int) -> tuple[np.ndar
     points, labels = points[:most], labels[:most]
     if len(labels) < FEWEST or labels.all() or not labels.any():
         raise NsfrcError(
-            f"{scenes} has {labels.sum()} examples of {name} and {(~labels).sum()} of its opposite: it takes some of "
-            f"both, and {FEWEST} together; give a folder of more scenes, or leave out --scenes to have examples made"
+            f"{scenes} has {labels.sum()} examples of {name} and {(~labels).sum()} of its opposite: some of both are "
+            f"needed, {FEWEST} in all; give a folder with more scenes, or leave out --scenes to generate examples"
         )
     return points + rng.normal(0, CONCEPTS[name].noise, points.shape), labels
 

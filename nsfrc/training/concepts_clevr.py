@@ -13,11 +13,11 @@ from pathlib import Path
 
 import numpy as np
 
-from nsfrc.camera import JITTER, PLACE, RADII, REACH, SPAN, scaled
 from nsfrc.data.clevr import layouts
 from nsfrc.data.clevr.placing import MARGIN
 from nsfrc.data.clevr.scenes import Scene
 from nsfrc.errors import NsfrcError
+from nsfrc.perception.camera import JITTER, PLACE, RADII, REACH, SPAN, scaled
 from nsfrc.training.examples import Concept, Draw
 
 NOISE = 0.03  # standard deviation of a perception's entries x, y and z
@@ -47,7 +47,7 @@ def from_scene(where: Where, scene: Scene) -> tuple[np.ndarray, np.ndarray]:
 def from_folder(name: str, folder: Path, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
     """Every example in the scenes of a folder: entries [n, k, 3] and labels [n]; scenes in random order."""
     if name not in WHERE:
-        raise NsfrcError(f"{name} is not learnt from CLEVR scenes, as {', '.join(WHERE)} are: leave out --scenes")
+        raise NsfrcError(f"{name} is not learnt from CLEVR scenes; only {', '.join(WHERE)} are: leave out --scenes")
     found = [from_scene(WHERE[name], entry.scene) for entry in layouts.read(folder, images=False)]
     rng.shuffle(found)
     points = np.concatenate([np.zeros((0, WHERE[name].k, 3)), *(some for some, _ in found)])

@@ -51,7 +51,7 @@ def train(
     run = Run(options, source, device)
     if resume:
         run.restore(checkpoint)
-        log(f"going on after epoch {run.epoch} of {options.epochs}")
+        log(f"continuing after epoch {run.epoch} of {options.epochs}")
     figures, held_out = (
         collect(source, held_out, options.seed, source.size(options.size), at_most, bar)
         for held_out, at_most in ((False, options.figures), (True, VALIDATION))

@@ -106,7 +106,7 @@ def _seen(entry: Entry, size: tuple[int, int]) -> Example:
 
 @dataclass(frozen=True)
 class Examples:
-    """N examples. pixels: uint8 [N, H, W, 3]; classes, boxes: one array an example, as in `Example`.
+    """N examples. pixels: uint8 [N, H, W, 3]; classes, boxes: one array per example, as in `Example`.
 
     looks: how far pictures vary.
     """

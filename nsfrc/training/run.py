@@ -16,6 +16,7 @@ from typing import Any, Generic, Protocol, TypeVar
 import numpy as np
 import torch
 
+from nsfrc.contexts import flushed_denormals
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
 from nsfrc.perception.slot_attention import SlotAttention
@@ -136,13 +137,13 @@ class Run(ABC, Generic[Model]):
 
     def finish(self, examples: Pictures, held_out: Any, checkpoint: Path, log: Log, bar: Bar) -> Model:
         """All epochs that are left, each of them kept in the checkpoint; returns the best model."""
-        torch.set_flush_denormal(True)  # weights that have decayed to almost nothing are slow to multiply with
         self._same_examples(examples, checkpoint)
         epochs = self.options.epochs
         while self.epoch < epochs:
             started = time.perf_counter()
-            loss = self.one_epoch(examples, bar)
-            words = self.validate(held_out)
+            with flushed_denormals():  # weights that have decayed to almost nothing
+                loss = self.one_epoch(examples, bar)
+                words = self.validate(held_out)
             save_checkpoint(checkpoint, self.state(), self.progress())
             log(f"epoch {self.epoch}/{epochs}  loss {loss:.4f}  {words} (best {self.best_right:.2%})  "
                 f"{time.perf_counter() - started:.0f} s")
@@ -156,8 +157,8 @@ class Run(ABC, Generic[Model]):
             code = zlib.crc32(answer.tobytes(), zlib.crc32(str(answer.shape).encode(), code))
         now = f"{code:08x}"
         if self.examples not in (None, now):
-            raise NsfrcError(f"the run of {checkpoint} began with other pictures or scenes than --data "
-                             f"{self.options.data} has now: bring those back, or delete it and start again")
+            raise NsfrcError(f"the run of {checkpoint} started with other pictures or scenes than --data "
+                             f"{self.options.data} has now: restore them, or delete it and start again")
         self.examples = now
 
     def progress(self) -> dict[str, Any]:
@@ -207,7 +208,7 @@ class Run(ABC, Generic[Model]):
         """The finished model, in fp16, with all that made it."""
         half = {n: t.half() if t.is_floating_point() else t for n, t in model.state_dict().items()}
         if wrong := [n for n, t in half.items() if not bool(t.isfinite().all())]:
-            raise NsfrcError(f"the weights that were learnt are no numbers, or too large ones ({wrong[0]}), and are "
+            raise NsfrcError(f"the learnt weights are not numbers or are too large ({wrong[0]}), and are "
                              f"not written: delete {checkpoint_of(out)} and try a lower --lr than {self.options.lr}")
         told = {"command": made_by, **asdict(self.options), "best_epoch": self.best_epoch}
         files.save(out, half, {**model.header(), "made_by": {**told, self.measure: self.best_right}})

@@ -8,7 +8,7 @@ from pathlib import Path
 from nsfrc.data.clevr.layouts import Entry, read, splits_of
 from nsfrc.errors import NsfrcError
 
-HELD_OUT = 10  # where a folder has no split for validation, one scene in so many
+HELD_OUT = 10  # where a folder has no split for validation, one scene in this many
 
 
 def scenes(path: Path) -> tuple[list[Entry], list[Entry]]:

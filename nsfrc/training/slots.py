@@ -47,7 +47,7 @@ def train(
     run = Run(options, device)
     if resume:
         run.restore(checkpoint)
-        log(f"going on after epoch {run.epoch} of {options.epochs}")
+        log(f"continuing after epoch {run.epoch} of {options.epochs}")
     examples = collect(learnt[: options.figures], options.size, options.slots, "pictures", bar)
     checked = collect(held_out[:VALIDATION], options.size, options.slots, "validation pictures", bar)
     run.write(run.finish(examples, checked, checkpoint, log, bar), out, made_by)

@@ -6,8 +6,8 @@ import numpy as np
 import torch
 from scipy.optimize import linear_sum_assignment
 
-from nsfrc.camera import SPAN
 from nsfrc.data.clevr.scenes import DIMENSIONS
+from nsfrc.perception.camera import SPAN
 
 # Of places, which would weigh less than an attribute that is a little unsure, and be learnt last. With it, two units of
 # the world off are about as bad as an entry that is wrong.

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from nsfrc.camera import SPAN
 from nsfrc.data.clevr.scenes import COLORS, DIMENSIONS, MATERIALS, SHAPES, SIZES
+from nsfrc.perception.camera import SPAN
 
 NEAR = 0.5  # units of the world from a thing's middle, within which it counts as found; a small thing is 0.7 wide
 DISTANCES = (math.inf, 1.0, NEAR, 0.25)
@@ -32,7 +32,7 @@ class Score:
 
 
 def score(said: np.ndarray, truth: np.ndarray) -> Score:
-    """Compare object vectors [N, S, 19] with those of the things [N, S, 19]; rows of zeros are no things."""
+    """Compare object vectors [N, S, 19] with those of the things [N, S, 19]; rows of zeros are not things."""
     there = [rows[rows[:, 0] > 0] for rows in truth]
     things = sum(len(rows) for rows in there)
     order = np.argsort(-said[:, :, 0], axis=1, kind="stable")

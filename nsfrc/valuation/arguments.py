@@ -8,7 +8,7 @@ import torch
 
 from nsfrc.errors import NsfrcError, did_you_mean
 
-MEASURES = frozenset(("x1", "y1", "x2", "y2", "x", "y", "z", "objectness"))  # entries that are no attributes
+MEASURES = frozenset(("x1", "y1", "x2", "y2", "x", "y", "z", "objectness"))  # entries that are not attributes
 
 
 class UnknownValue(NsfrcError):
@@ -37,10 +37,10 @@ class Scene:
         )
 
     def unknown(self, name: str) -> UnknownValue:
-        """What to raise for a constant of the program that is no entry of a vector."""
+        """What to raise for a constant of the program that is not an entry of a vector."""
         who = "perception" if self.source is None else f"perception {self.source}"
         known = [column for column in self.columns if column not in MEASURES]
-        hint = did_you_mean(name, known) or "leave it out of the type's constants, or bring a perception that has an " \
+        hint = did_you_mean(name, known) or "leave it out of the type's constants, or use a perception that has an " \
             "entry of that name (docs/perception.md, \"Bringing your own\")"
         return UnknownValue(f"{who} does not know {name!r}; it knows {', '.join(known) or 'no attributes'}: {hint}")
 

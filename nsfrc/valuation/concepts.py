@@ -9,8 +9,8 @@ from typing import Any
 
 import torch
 
-from nsfrc.artifact import write_whole
 from nsfrc.errors import NsfrcError
+from nsfrc.files import write_whole
 
 SHIPPED = Path(__file__).with_name("concepts.json")
 MADE_BY = "made_by"
@@ -38,10 +38,10 @@ def read(path: Path) -> Entries:
     except OSError as error:
         raise NsfrcError(f"cannot read {path}: {error.strerror}") from None
     except (ValueError, RecursionError) as error:  # not JSON, not UTF-8, or a number of thousands of digits
-        raise NsfrcError(f"{path} is no file of concepts: it is not JSON ({error})") from None
+        raise NsfrcError(f"{path} is not a concepts file: it is not JSON ({error})") from None
     example = '{"closeby": {"w": -90, "b": 15}}'
     if not isinstance(entries, dict) or not all(isinstance(entry, dict) for entry in entries.values()):
-        raise NsfrcError(f"{path} is no file of concepts; one looks like {example}")
+        raise NsfrcError(f"{path} is not a concepts file; one looks like {example}")
     for name, entry in entries.items():
         for key, value in entry.items():
             if key != MADE_BY and not _numbers(value):
@@ -71,7 +71,13 @@ def learnt(module: object) -> dict[str, torch.Tensor]:
 
 
 def parameters_of(module: object) -> dict[str, Any]:
-    """The parameters and buffers of a module as numbers and lists, as `set_parameters` takes them."""
+    """The parameters and buffers of a module as numbers and lists, as `set_parameters` takes them.
+
+    Comparisons and probabilities have words of their own for what they learn.
+    """
+    if hasattr(module, "as_entry"):
+        entry: dict[str, Any] = module.as_entry()
+        return entry
     entry = {key: value.detach().cpu().tolist() for key, value in learnt(module).items()}
     for key, value in entry.items():
         if not _numbers(value):
@@ -84,6 +90,9 @@ def parameters_of(module: object) -> dict[str, Any]:
 
 def set_parameters(module: object, entry: dict[str, Any], where: str) -> None:
     """Put the numbers of one entry, which has all of them, into parameters and buffers; `where` is for messages."""
+    if hasattr(module, "take_entry"):
+        module.take_entry({key: value for key, value in entry.items() if key != MADE_BY}, where)
+        return
     tensors, given = learnt(module), [key for key in entry if key != MADE_BY]
     for key in given:
         if key not in tensors:
@@ -91,7 +100,7 @@ def set_parameters(module: object, entry: dict[str, Any], where: str) -> None:
             raise NsfrcError(f"{where} has no parameter {key}; {has}")
     numbers = {key: _fitting(entry[key], tensors[key], f"{where}: {key}") for key in given}
     if lacking := [key for key in tensors if key not in given]:
-        raise NsfrcError(f"{where} lacks {', '.join(lacking)}: an entry has all of {', '.join(tensors)}")
+        raise NsfrcError(f"{where} is missing {', '.join(lacking)}: an entry has all of {', '.join(tensors)}")
     with torch.no_grad():
         for key, values in numbers.items():
             tensors[key].copy_(values)

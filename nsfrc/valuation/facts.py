@@ -1,34 +1,33 @@
-"""The facts converter: object vectors [B, E, D] → V0 [B, G], a few tensor operations for each neural predicate."""
+"""The facts converter: object vectors [B, E, D] → V0 [B, G], a few tensor operations for each predicate."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import torch
 
-from nsfrc import ir
+from nsfrc.compiler import ir
+from nsfrc.contexts import undisturbed
 from nsfrc.errors import NsfrcError, did_you_mean
-from nsfrc.trial import undisturbed
-from nsfrc.valuation import concepts, predicates  # the latter registers what comes with nsfrc
-from nsfrc.valuation.arguments import Argument, Attributes, Input, Objects, Scene, UnknownValue
+from nsfrc.valuation import concepts, predicates  # noqa: F401 (the latter registers what comes with nsfrc)
+from nsfrc.valuation.arguments import Scene
+from nsfrc.valuation.measured import Comparing, Learnt, Measures, language_of
+from nsfrc.valuation.numbers import measure
 from nsfrc.valuation.registry import Registered, find, names
+from nsfrc.valuation.valued import OBJECTNESS, ROUNDING, Valuation
 
 if TYPE_CHECKING:
-    from nsfrc.herbrand import Herbrand
+    from nsfrc.compiler.herbrand import Herbrand
     from nsfrc.program import Program
-
-OBJECTNESS = "objectness"
-# Rounding may carry a value this far beyond 0 or 1.
-ROUNDING = 1e-5
 
 
 class FactsConverter(torch.nn.Module):
     """Object vectors [B, E, D] → V0 [B, G], ready for the reasoner.
 
+    predicates, numbers: neural predicates, and the numbers that comparisons ask for; comparisons: of those, each with
+    its temperature; chances: probabilities that are learnt.
     dimensions: names of the D entries of a vector. parameters: a file of learnt concepts that goes before the
     shipped ones. source: the perception that vectors are from, for messages.
     objects: how many rows E the program needs at least; object constant i of its type is row i.
@@ -44,7 +43,7 @@ class FactsConverter(torch.nn.Module):
         super().__init__()
         self.source = source
         if not hasattr(program, "ground"):
-            raise NsfrcError(f"a facts converter takes a compiled program, as nsfrc.compile gives, not {program!r}")
+            raise NsfrcError(f"a facts converter takes a compiled program, as from nsfrc.compile, not {program!r}")
         herbrand = program.ground.herbrand
         if not isinstance(dimensions, list | tuple) or len(set(dimensions)) < len(dimensions):
             raise NsfrcError(f"dimensions are the names of an object vector's entries, each once, not {dimensions!r}")
@@ -59,45 +58,75 @@ class FactsConverter(torch.nn.Module):
         self.predicates = torch.nn.ModuleDict(
             {_key(p): Valuation(p, found[p.name], herbrand, self.columns) for p in neural}
         )
-        self.objects = max((v.objects for v in self._valuations()), default=0)
+        self._add_numbers(program)
+        self.chances = torch.nn.ModuleDict({_key(p): Learnt(p) for p in herbrand.predicates if _is_learnt(p)})
+        self.objects = max((v.objects for v in (*self._valuations(), *self._measuring())), default=0)
         self.register_buffer("constant", torch.from_numpy(program.initial_valuation()), persistent=False)
         self.pieces = _pieces(herbrand)
         if parameters is not None:
             self._load(Path(parameters))
         self._try_out()
 
+    def _add_numbers(self, program: Program) -> None:
+        """What measures the numbers that are compared, and what compares them."""
+        herbrand, language = program.ground.herbrand, language_of(program.source)
+        compared = [p for p in herbrand.predicates if p.role == ir.COMPARED]
+        asked = {one.key for p in compared if p.comparison for one in p.comparison.test.measured}
+        self.numbers, self.keys = torch.nn.ModuleDict(), dict[str, ir.PredicateKey]()
+        for number in (number for number in program.source.numbers if number.key in asked):
+            of_object = [herbrand.type_by_name[name].role for name in number.types] == [ir.OBJECT]
+            registered = measure(number, of_object, self.columns, self.source)
+            predicate = language.predicate_by_key[number.key]
+            self.keys[_key(predicate)] = number.key
+            self.numbers[_key(predicate)] = Valuation(predicate, registered, language, self.columns)
+        self.comparisons = torch.nn.ModuleDict({_key(p): Comparing(p, herbrand, language) for p in compared})
+
     def _valuations(self) -> list[Valuation]:
         return [v for v in self.predicates.values() if isinstance(v, Valuation)]
 
+    def _measuring(self) -> list[Valuation]:
+        return [v for v in self.numbers.values() if isinstance(v, Valuation)]
+
+    def _learners(self) -> Iterator[tuple[str, object, str]]:
+        """Whatever may have parameters: its name in a file of concepts, itself, and how messages call it."""
+        for valuation in (*self._valuations(), *self._measuring()):
+            name = valuation.registered.name
+            yield name, valuation.function, f"{name} of {valuation.arity} arguments"
+        for module in (*self.comparisons.values(), *self.chances.values()):
+            assert isinstance(module, Comparing | Learnt)
+            yield module.name, module, module.name
+
     def _load(self, path: Path) -> None:
         entries = concepts.read(path)
-        used = [valuation.registered.name for valuation in self._valuations()]
+        used = [name for name, _, _ in self._learners()]
         for name in entries:
-            # Others that nobody has registered may be for a plug-in that this program does without.
-            if name not in names() and (hint := did_you_mean(name, used)) is not None:
+            # Others that nobody has registered may be for a plug-in or a comparison that this program does without.
+            is_name = name.isidentifier() and name not in names()
+            if is_name and name not in used and (hint := did_you_mean(name, used)) is not None:
                 raise NsfrcError(f"{path}: there is no neural predicate {name}: {hint}")
         if not any(name in used for name in entries):
             others = ", ".join(entries) or "nothing"
             raise NsfrcError(f"{path} has parameters of {others}; the neural predicates here are {', '.join(used)}")
-        for name, valuation in zip(used, self._valuations(), strict=True):
+        for name, learner, _ in self._learners():
             if name in entries:
-                concepts.set_parameters(valuation.function, entries[name], f"{path}: {name}")
+                concepts.set_parameters(learner, entries[name], f"{path}: {name}")
 
     def save_concepts(self, path: Path | str, made_by: dict[str, Any] | None = None) -> None:
         """Write what was learnt to a file that `parameters` reads; entries of other predicates that it has stay.
 
-        These are parameters and persistent buffers of every neural predicate that is a module, in full precision.
+        These are parameters and persistent buffers of every neural predicate and number that is a module, in full
+        precision, the temperature of every comparison and the probabilities that are learnt.
         made_by: notes on their making, kept beside them.
         """
         entries: concepts.Entries = {}
-        for valuation in self._valuations():
-            name, entry = valuation.registered.name, concepts.parameters_of(valuation.function)
+        for name, learner, spoken in self._learners():
+            entry = concepts.parameters_of(learner)
             if entry != entries.setdefault(name, entry):  # the file knows predicates by name alone
-                raise NsfrcError(f"{name} of {valuation.arity} arguments and another {name} have learnt different "
-                                 f"parameters, and {path} has place for one of them: give one another name")
+                raise NsfrcError(f"{spoken} and another {name} have learnt different parameters, and {path} has room "
+                                 f"for only one of them: rename one")
         entries = {name: {**entry, concepts.MADE_BY: made_by or {}} for name, entry in entries.items() if entry}
         if not entries:
-            used = ", ".join(valuation.registered.name for valuation in self._valuations())
+            used = ", ".join(name for name, _, _ in self._learners())
             raise NsfrcError(f"nothing to write to {path}: none of the neural predicates here has parameters ({used})")
         concepts.add(Path(path), entries)
 
@@ -114,16 +143,36 @@ class FactsConverter(torch.nn.Module):
         nobody_missing = look and not bool(missing.any())
         scene = Scene(objects, self.columns, self.source)
         constant = self.constant.to(objects.dtype).expand(len(objects), -1)
+        gone = None if nobody_missing else missing
+        measures = self._measures(scene, gone, look)
         parts = []
         for first, last, key in self.pieces:
             if key is None:
                 parts.append(constant[:, first:last])
+            elif key in self.predicates:
+                parts.append(self.predicates[key](scene, gone))
+            elif key in self.comparisons:
+                parts.append(self.comparisons[key](measures, len(objects)).to(objects.dtype))
             else:
-                parts.append(self.predicates[key](scene, None if nobody_missing else missing))
+                parts.append(self.chances[key](len(objects)).to(objects.dtype))
         V0 = torch.cat(parts, dim=1)
         if look:
             self._refuse_values(V0, objects)
         return V0
+
+    def _measures(self, scene: Scene, missing: torch.Tensor | None, look: bool) -> Measures:
+        """The numbers of all images, [B, T] each; those of missing objects are not known."""
+        found = Measures({}, {})
+        for key, valuation in zip(self.keys.values(), self._measuring(), strict=True):
+            values, absent = valuation(scene, missing), None if missing is None else valuation.absent(missing)
+            found.values[key], found.known[key] = values, None if absent is None else ~absent
+            if look and not bool(values.detach().isfinite().all()):
+                image, place = (~values.detach().isfinite()).nonzero()[0].tolist()
+                raise NsfrcError(
+                    valuation.blamed(scene.vectors.detach()[image], place, image)
+                    or f"{valuation.spoken} gave {values[image, place].item():.4g}; numbers are finite"
+                )
+        return found
 
     def _refuse_shape(self, objects: torch.Tensor) -> None:
         if not isinstance(objects, torch.Tensor):
@@ -134,7 +183,7 @@ class FactsConverter(torch.nn.Module):
                 f"[B, {self.objects} or more, {len(self.columns)}]"
             )
         if not objects.is_floating_point():
-            raise NsfrcError(f"object vectors are {objects.dtype}; they must be floating point, as float32")
+            raise NsfrcError(f"object vectors are {objects.dtype}; they must be floating point, such as float32")
 
     def _refuse_values(self, V0: torch.Tensor, objects: torch.Tensor) -> None:
         if not V0.numel():
@@ -146,119 +195,13 @@ class FactsConverter(torch.nn.Module):
             values = V0.detach()[:, first:last]
             wrong = (~((values >= -ROUNDING) & (values <= 1 + ROUNDING))).nonzero()
             if key is not None and len(wrong):
-                valuation = self.predicates[key]
-                assert isinstance(valuation, Valuation)
                 image, atom = wrong[0].tolist()
+                valuation = dict(self.predicates.items()).get(key)
+                spoken = valuation.spoken if isinstance(valuation, Valuation) else f"{key}, as it was learnt,"
                 raise NsfrcError(
-                    valuation.blamed(objects.detach()[image], atom, image)
-                    or f"{valuation.spoken} gave {values[image, atom].item():.4g}; the values of a predicate are from "
-                       f"0 to 1"
+                    (isinstance(valuation, Valuation) and valuation.blamed(objects.detach()[image], atom, image))
+                    or f"{spoken} gave {values[image, atom].item():.4g}; the values of a predicate are from 0 to 1"
                 )
-
-
-class Valuation(torch.nn.Module):
-    """One neural predicate of a program: its function, and the arguments of its N ground atoms as indices."""
-
-    arguments: torch.Tensor
-    inverse: torch.Tensor
-    columns: torch.Tensor
-    stand_ins: torch.Tensor
-
-    def __init__(
-        self, predicate: ir.Predicate, registered: Registered, herbrand: Herbrand, dimensions: dict[str, int]
-    ) -> None:
-        super().__init__()
-        registered.refuse_arity(len(predicate.types))
-        self.registered, self.arity = registered, len(predicate.types)
-        self.function: Callable[..., Any] = registered.build()
-        self.predicate = f"the neural predicate {predicate.name}({', '.join(predicate.types)})"
-        self.spoken = f"the function of the neural predicate {predicate} ({registered.place})"
-        types = [herbrand.type_by_name[name] for name in predicate.types]
-        self.roles = [t.role for t in types]
-        self.dimensions = list(dimensions)
-        self.objects = max((len(t.constants) for t in types if t.role == ir.OBJECT), default=0)
-        arguments = herbrand.arguments(predicate.key)
-        self.once = registered.symmetric and len(set(predicate.types)) == 1
-        inverse = np.arange(len(arguments))
-        if self.once:  # atoms that name the same constants are valued once
-            arguments, inverse = np.unique(np.sort(arguments, axis=1), axis=0, return_inverse=True)
-        self.names = [tuple(t.constants[i] for i in arguments[:, k]) for k, t in enumerate(types)]
-        self.known = [all(name in dimensions for name in column) for column in self.names]
-        columns = [[dimensions.get(name, -1) for name in column] for column in self.names]
-        for name, table in (("arguments", arguments.T), ("inverse", inverse.reshape(-1)), ("columns", columns)):
-            tensor = torch.from_numpy(np.ascontiguousarray(table, dtype=np.int64))
-            self.register_buffer(name, tensor, persistent=False)
-        self.register_buffer("stand_ins", _stand_ins(len(types), len(dimensions)), persistent=False)
-
-    def forward(self, scene: Scene, missing: torch.Tensor | None) -> torch.Tensor:
-        """Values [B, N] of all ground atoms; missing [B, E] or None."""
-        absent = None if missing is None else self._absent(missing)
-        values = self._call([self._argument(k, scene, absent) for k in range(self.arity)])
-        values = self._shaped(values, len(scene.vectors))
-        if absent is not None:
-            values = torch.where(absent, 0.0, values)
-        return values.index_select(1, self.inverse) if self.once else values
-
-    def blamed(self, vectors: torch.Tensor, atom: int, image: int) -> str | None:
-        """What to say of the vectors [E, D] if it is they that spoilt an atom of a predicate that comes with nsfrc."""
-        if getattr(self.function, "__module__", "") != predicates.__name__:
-            return None
-        place = int(self.inverse[atom])
-        given = [self.names[k][place] for k, role in enumerate(self.roles) if role == ir.ATTRIBUTE]
-        for k, role in enumerate(self.roles):
-            if role != ir.OBJECT:
-                continue
-            row = int(self.arguments[k, place])
-            for name, value in zip(self.dimensions, vectors[row].tolist(), strict=True):
-                in_range = -ROUNDING <= value <= 1 + ROUNDING
-                if not math.isfinite(value) or (not in_range and name in (*given, OBJECTNESS)):
-                    wanted = "from 0 to 1" if name in (*given, OBJECTNESS) else "finite"
-                    return (f"object vectors: entry {name!r} is {value:.4g} in row {row} of image {image}; perception "
-                            f"must give numbers there that are {wanted}")
-        return None
-
-    def _absent(self, missing: torch.Tensor) -> torch.Tensor | None:
-        """Atoms that name a missing object: [B, N]."""
-        absent = None
-        for k, role in enumerate(self.roles):
-            if role == ir.OBJECT:
-                here = missing.index_select(1, self.arguments[k])
-                absent = here if absent is None else absent | here
-        return absent
-
-    def _argument(self, k: int, scene: Scene, absent: torch.Tensor | None) -> Argument:
-        if self.roles[k] == ir.OBJECT:
-            return Objects(scene, self.arguments[k], absent, self.stand_ins[k].to(scene.vectors.dtype))
-        if self.roles[k] == ir.ATTRIBUTE:
-            return Attributes(self.names[k], self.columns[k] if self.known[k] else None)
-        return Input(self.names[k], scene)
-
-    def _call(self, arguments: list[Argument]) -> torch.Tensor:
-        try:
-            return self.function(*arguments)
-        except UnknownValue as error:  # the program's constant, whatever function asked for it
-            raise NsfrcError(f"{self.predicate}: {error}") from None
-        except NsfrcError as error:
-            raise NsfrcError(f"{self.spoken}: {error}") from error
-        except (MemoryError, torch.OutOfMemoryError):
-            raise
-        except Exception as error:
-            reason = " ".join(str(error).split())
-            raise NsfrcError(f"{self.spoken} failed: {type(error).__name__}: {reason}") from error
-
-    def _shaped(self, values: object, batch: int) -> torch.Tensor:
-        """The values as [B, N]; a function that does not look at the objects may give [N]."""
-        count = self.arguments.shape[1]
-        if not isinstance(values, torch.Tensor) or not values.is_floating_point():
-            given = f"{values.dtype} values" if isinstance(values, torch.Tensor) else type(values).__name__
-            raise NsfrcError(f"{self.spoken} gave {given}; it must give a floating point tensor [B, N]")
-        if values.shape == (count,):
-            values = values.expand(batch, -1)
-        if values.shape != (batch, count):
-            raise NsfrcError(
-                f"{self.spoken} gave values of shape {list(values.shape)}; it must give [B, N], here [{batch}, {count}]"
-            )
-        return values
 
 
 def _key(predicate: ir.Predicate) -> str:
@@ -271,7 +214,7 @@ def _functions(program: str, neural: list[ir.Predicate]) -> dict[str, Registered
     for predicate in neural:
         if not predicate.types:
             raise NsfrcError(
-                f"the neural predicate {predicate.name} of {program} has no arguments, so nothing can value it: "
+                f"the neural predicate {predicate.name} of {program} has no arguments, so nothing can give it a value: "
                 f"give it the image, as in :- neural({predicate.name}(image))."
             )
     found = {p.name: find(p.name) for p in neural}
@@ -288,27 +231,19 @@ def _functions(program: str, neural: list[ir.Predicate]) -> dict[str, Registered
     return {name: registered for name, registered in found.items() if registered is not None}
 
 
+def _is_learnt(predicate: ir.Predicate) -> bool:
+    return predicate.chance is not None and predicate.chance.learnt
+
+
 def _pieces(herbrand: Herbrand) -> list[tuple[int, int, str | None]]:
-    """V0 from left to right: (first atom, last atom + 1, neural predicate or None where the program decides)."""
+    """V0 from left to right: (first atom, last atom + 1, predicate that is computed or None: the program decides)."""
     pieces: list[tuple[int, int, str | None]] = [(0, 2, None)]
     for predicate in herbrand.predicates:
         first, last = herbrand.offsets[predicate.key]
-        if predicate.role == ir.NEURAL:
+        if predicate.role in (ir.NEURAL, ir.COMPARED) or _is_learnt(predicate):
             pieces.append((first, last, _key(predicate)))
         elif pieces[-1][2] is None:
             pieces[-1] = (pieces[-1][0], last, None)
         else:
             pieces.append((first, last, None))
     return [piece for piece in pieces if piece[0] < piece[1]]
-
-
-def _stand_ins(arguments: int, dimensions: int) -> torch.Tensor:
-    """What atoms of missing objects see: vectors [arguments, D] in general position, with values from 0 to 1.
-
-    Rows of zeros would coincide, where many a function has no finite gradient. Later dimensions are greater, so
-    that boxes are not inside out.
-    """
-    number = torch.arange(1, arguments + 1)[:, None]
-    column = torch.arange(dimensions)[None, :]
-    spread = torch.where(column % 2 == 0, number * 0.6180340, number * 0.7548777) % 1
-    return 0.1 + 0.4 * spread + 0.4 * column / max(dimensions, 1)

@@ -6,10 +6,13 @@ import importlib
 import importlib.util
 import sys
 import traceback
+from collections.abc import Iterable
 from pathlib import Path
 from types import ModuleType
 
 from nsfrc.errors import NsfrcError
+
+PREFIX = "nsfrc_plugin:"  # before the path of a file, in the name of its module
 
 
 def load_plugin(text: str) -> ModuleType:
@@ -18,17 +21,24 @@ def load_plugin(text: str) -> ModuleType:
         return _module(text)
     path = Path(text).resolve()
     if not path.is_file():
-        raise NsfrcError(f"there is no plug-in {text}: it is a Python file, or the name of a module")
+        raise NsfrcError(f"there is no plug-in {text}: a plug-in is a Python file or the name of a module")
     return _file(path, text)
 
 
+def files_of(modules: Iterable[str]) -> list[str]:
+    """The files of those modules that are plug-ins, by the modules' names."""
+    names = sorted(name.removeprefix(PREFIX) for name in modules if name.startswith(PREFIX))
+    return [name.replace("%2E", ".").replace("%25", "%") for name in names]
+
+
 def _file(path: Path, text: str) -> ModuleType:
-    name = f"nsfrc_plugin:{path}"
+    # A dot would make it a module in a package, which pickle could not find.
+    name = PREFIX + str(path).replace("%", "%25").replace(".", "%2E")
     if name in sys.modules:
         return sys.modules[name]
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise NsfrcError(f"the plug-in {text} is no Python file: its name must end in .py")
+        raise NsfrcError(f"the plug-in {text} is not a Python file: its name must end in .py")
     _search(path.parent)
     module = sys.modules[name] = importlib.util.module_from_spec(spec)
     try:
@@ -48,7 +58,7 @@ def _module(name: str) -> ModuleType:
     except (Exception, SystemExit) as error:  # from the package that the module is in
         raise NsfrcError(_reason(error, name, name)) from error
     if found is None:
-        raise NsfrcError(f"there is no plug-in {name}: it is a Python file (FILE.py), or the name of a module")
+        raise NsfrcError(f"there is no plug-in {name}: a plug-in is a Python file (FILE.py) or the name of a module")
     try:
         return importlib.import_module(name)
     except (Exception, SystemExit) as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, TypeVar
 
 import torch
 
@@ -11,22 +12,34 @@ from nsfrc.errors import NsfrcError
 from nsfrc.valuation.arguments import Attributes, Input, Objects
 from nsfrc.valuation.concepts import shipped
 from nsfrc.valuation.registry import neural_predicate
+from nsfrc.vocabulary import ATTRIBUTES, BY_NAME
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 # Squared distances get this added before their root, whose slope is infinite at 0. Roots change by 1e-5 at most.
 TINY = 1e-10
 
 
-@neural_predicate("in")
+def shipped_predicate(*names: str) -> Callable[[F], F]:
+    """Register a function, or a class of modules, that values predicates of `nsfrc/vocabulary.py`."""
+
+    def register(function: F) -> F:
+        for name in names:
+            neural_predicate(name, symmetric=BY_NAME[name].symmetric)(function)
+        if isinstance(function, type):
+            (function.name,) = names  # type: ignore[attr-defined]
+        return function
+
+    return register
+
+
+@shipped_predicate("in")
 def objectness(obj: Objects, image: Input) -> torch.Tensor:
     """Whether the object is there at all."""
     return obj["objectness"]
 
 
-@neural_predicate("class")
-@neural_predicate("color")
-@neural_predicate("shape")
-@neural_predicate("size")
-@neural_predicate("material")
+@shipped_predicate(*ATTRIBUTES)
 def attribute(obj: Objects, value: Attributes) -> torch.Tensor:
     """Whether the object has the attribute: Σ slice ⊙ one-hot."""
     return value.of(obj)
@@ -38,7 +51,7 @@ class Concept(torch.nn.Module, ABC):
     One number x [B, N] has one w; k numbers x [B, N, k] have a w each, w [k].
     """
 
-    name: ClassVar[str]
+    name: ClassVar[str]  # as it is registered
 
     def __init__(self) -> None:
         super().__init__()
@@ -55,11 +68,9 @@ class Concept(torch.nn.Module, ABC):
         return torch.sigmoid((weighted if self.w.ndim == 0 else weighted.sum(dim=-1)) + self.b)
 
 
-@neural_predicate("closeby", symmetric=True)
+@shipped_predicate("closeby")
 class Closeby(Concept):
     """Two objects lie close to each other."""
-
-    name = "closeby"
 
     def measure(self, *objects: Objects) -> torch.Tensor:
         if len(objects) != 2:
@@ -67,11 +78,9 @@ class Closeby(Concept):
         return distance(objects[0].centre, objects[1].centre)
 
 
-@neural_predicate("online", symmetric=True)
+@shipped_predicate("online")
 class Online(Concept):
     """Three or more objects lie on one straight line."""
-
-    name = "online"
 
     def measure(self, *objects: Objects) -> torch.Tensor:
         if len(objects) < 3:
@@ -101,25 +110,19 @@ class Side(Seen):
         return objects[0]["x"]
 
 
-@neural_predicate("leftside")
+@shipped_predicate("leftside")
 class Leftside(Side):
     """The object lies in the left half of the image."""
 
-    name = "leftside"
 
-
-@neural_predicate("rightside")
+@shipped_predicate("rightside")
 class Rightside(Side):
     """The object lies in the right half of the image."""
 
-    name = "rightside"
 
-
-@neural_predicate("front")
+@shipped_predicate("front")
 class Front(Seen):
     """The first object lies in front of the second: nearer to the camera, along the ground."""
-
-    name = "front"
 
     def measure(self, *objects: Objects) -> torch.Tensor:
         if len(objects) != 2:

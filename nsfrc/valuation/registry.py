@@ -1,4 +1,4 @@
-"""Which function values which neural predicate."""
+"""Which function values which neural predicate, and which measures which number."""
 
 from __future__ import annotations
 
@@ -13,17 +13,21 @@ from nsfrc.errors import NsfrcError
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-EXAMPLE = '@nsfrc.neural_predicate("above")'
+PREDICATE, NUMBER = "neural predicate", "number"
 
 
 @dataclass(frozen=True)
 class Registered:
-    """A neural predicate's function, module class or module; `place` is the file and line that users know it by."""
+    """The function, module class or module of a neural predicate or of a number (`kind`).
+
+    place: the file and line that users know it by.
+    """
 
     name: str
     function: Callable[..., Any]
     symmetric: bool
     place: str
+    kind: str = PREDICATE
 
     def build(self) -> Callable[..., Any]:
         """What is called with the arguments; a class of modules gets an instance of its own for each converter."""
@@ -35,7 +39,7 @@ class Registered:
             raise
         except Exception as error:
             raise NsfrcError(
-                f"cannot make the module of the neural predicate {self.name} ({self.place}): "
+                f"cannot make the module of the {self.kind} {self.name} ({self.place}): "
                 f"{type(error).__name__}: {error}; its class is called without arguments"
             ) from error
         return module
@@ -53,14 +57,15 @@ class Registered:
             inspect.signature(function).bind(*bound)
         except TypeError as error:
             raise NsfrcError(
-                f"the function of the neural predicate {self.name} ({self.place}) takes one argument for each of "
-                f"the predicate's; the program has {self.name}/{arity}: {error}"
+                f"the function of the {self.kind} {self.name} ({self.place}) takes one argument for each of "
+                f"the {self.kind.split()[-1]}'s; the program has {self.name}/{arity}: {error}"
             ) from None
         except ValueError:  # a built-in that does not tell its signature
             return
 
 
 _registered: dict[str, Registered] = {}
+_numbers: dict[str, Registered] = {}
 
 
 def neural_predicate(name: str, *, symmetric: bool = False) -> Callable[[F], F]:
@@ -71,14 +76,31 @@ def neural_predicate(name: str, *, symmetric: bool = False) -> Callable[[F], F]:
     so that each set of them is valued once. Of two functions with one name the later one counts.
     """
     if not isinstance(name, str) or not name:
-        raise NsfrcError(f"neural_predicate needs the name of a predicate: {EXAMPLE}")
+        raise NsfrcError('neural_predicate needs the name of a predicate: @nsfrc.neural_predicate("above")')
+    return _decorator(name, symmetric, PREDICATE, f"neural_predicate({name!r})", _registered)
 
+
+def number(name: str, *, symmetric: bool = False) -> Callable[[F], F]:
+    """Make a function, or a torch module (class), what measures the number `name`, as :- number(...) declares it.
+
+    It is called once for all N things that the number is of, with an `Objects`, `Attributes` or `Input` for each
+    argument, and returns finite numbers [B, N] of any size. It goes before an entry of the object vector, or a number
+    of the box, of that name. symmetric: as of `neural_predicate`.
+    """
+    if not isinstance(name, str) or not name:
+        raise NsfrcError('number needs a name: @nsfrc.number("distance")')
+    return _decorator(name, symmetric, NUMBER, f"number({name!r})", _numbers)
+
+
+def _decorator(
+    name: str, symmetric: bool, kind: str, spoken: str, registered: dict[str, Registered]
+) -> Callable[[F], F]:
     def register(function: F) -> F:
         if not callable(function):
-            raise NsfrcError(f"neural_predicate({name!r}) stands before a function or a torch module, not {function!r}")
+            raise NsfrcError(f"{spoken} goes before a function or a torch module, not {function!r}")
         if isinstance(function, type) and not issubclass(function, torch.nn.Module):
-            raise NsfrcError(f"neural_predicate({name!r}): the class {function.__name__} is no torch.nn.Module")
-        _registered[name] = Registered(name, function, symmetric, _place(function))
+            raise NsfrcError(f"{spoken}: the class {function.__name__} is not a torch.nn.Module")
+        registered[name] = Registered(name, function, symmetric, _place(function), kind)
         return function
 
     return register
@@ -99,3 +121,12 @@ def names() -> list[str]:
 
 def find(name: str) -> Registered | None:
     return _registered.get(name)
+
+
+def numbers() -> list[str]:
+    """Every number that has a function."""
+    return sorted(_numbers)
+
+
+def find_number(name: str) -> Registered | None:
+    return _numbers.get(name)

@@ -4,15 +4,14 @@
 :- use_module(library(nsfr)).
 :- include('clevr.pl').
 
+:- semantics(paper).
 :- perception(slot_attention).
 
 :- pred(kp1(image)).
 :- pred(kp2(image)).
 :- pred(kp3(image)).
 
-:- target(kp1(img)).
-:- target(kp2(img)).
-:- target(kp3(img)).
+:- classes([kp1(img), kp2(img), kp3(img)]).
 
 kp1(X) :-
     in(O1, X), in(O2, X),

@@ -7,6 +7,7 @@
 :- use_module(library(nsfr)).
 :- include('clevr.pl').
 
+:- semantics(paper).
 :- perception(slot_attention).
 
 :- neural(front(object, object)).
@@ -23,13 +24,7 @@
 :- pred(has_3_spheres_left(image)).
 :- pred(has_3_metal_cylinders_right(image)).
 
-:- target(kp1(img)).
-:- target(kp2(img)).
-:- target(kp3(img)).
-:- target(kp4(img)).
-:- target(kp5(img)).
-:- target(kp6(img)).
-:- target(kp7(img)).
+:- classes([kp1(img), kp2(img), kp3(img), kp4(img), kp5(img), kp6(img), kp7(img)]).
 
 kp1(X) :-
     in(O1, X), in(O2, X),

@@ -4,6 +4,7 @@
 :- use_module(library(nsfr)).
 :- include('kandinsky.pl').
 
+:- semantics(paper).
 :- perception(yolo).
 
 :- type(object, slots(4)).

@@ -11,7 +11,7 @@ import torch
 from torch import nn
 
 from nsfrc.benchmarks import baselines, baselines_models, end_to_end, kandinsky, suite
-from nsfrc.benchmarks.baselines import MLP, RESNET50, Row, Task
+from nsfrc.benchmarks.baselines import MLP, RESNET50, BaselineRow, Task
 from nsfrc.benchmarks.baselines_models import Examples, Training
 from nsfrc.benchmarks.measure import read_csv
 from nsfrc.data.kandinsky import figure
@@ -23,9 +23,9 @@ FILE = "baselines.csv"
 RESNET50_PARAMETERS = 25_557_032 - 2_049_000 + 2048 + 1
 
 
-def row_of(task: Task) -> Row:
+def row_of(task: Task) -> BaselineRow:
     """What an earlier run would have left."""
-    return Row(task.pattern, task.name, task.input, task.train_figures, task.test_figures, task.training.epochs,
+    return BaselineRow(task.pattern, task.name, task.input, task.train_figures, task.test_figures, task.training.epochs,
                str(task.training), 7, 99.5, 51.25, 100.0, 50.8, 1.5, baselines.SEED)
 
 
@@ -106,18 +106,18 @@ def test_all_tasks_name_how_small_they_are() -> None:
     assert {task.pattern: task.train_figures for task in found[:6]} == baselines.FIGURES
 
 
-def run(folder: Path, wanted: list[Task], work: Callable[[Task], Row]) -> list[Row]:
+def run(folder: Path, wanted: list[Task], work: Callable[[Task], BaselineRow]) -> list[BaselineRow]:
     """As the suite runs the part, with other tasks and other work."""
     part = replace(baselines.PART, measure=lambda quick, out: baselines.complete(out / FILE, wanted, work))
     suite.run(part, folder, False, lambda text: None)
-    return read_csv(folder / FILE, Row)
+    return read_csv(folder / FILE, BaselineRow)
 
 
 def test_goes_on_after_an_interruption(tmp_path: Path) -> None:
     wanted = baselines.tasks(("twopairs", "closeby", "online_pair"), (RESNET50,), quick=True)
     trained: list[str] = []
 
-    def work(task: Task) -> Row:
+    def work(task: Task) -> BaselineRow:
         if task.pattern == "closeby" and "closeby" not in trained:
             trained.append("closeby")
             raise KeyboardInterrupt
@@ -126,7 +126,7 @@ def test_goes_on_after_an_interruption(tmp_path: Path) -> None:
 
     with pytest.raises(KeyboardInterrupt):
         run(tmp_path, wanted, work)
-    assert read_csv(tmp_path / FILE, Row) == [row_of(wanted[0])]
+    assert read_csv(tmp_path / FILE, BaselineRow) == [row_of(wanted[0])]
     assert run(tmp_path, wanted, work) == [row_of(task) for task in wanted]
     assert trained == ["twopairs", "closeby", "closeby", "online_pair"]
 
@@ -140,7 +140,7 @@ def test_other_settings_are_trained_anew(tmp_path: Path, change: dict[str, objec
     run(tmp_path, [task], row_of)
     trained: list[Task] = []
 
-    def work(task: Task) -> Row:
+    def work(task: Task) -> BaselineRow:
         trained.append(task)
         return row_of(task)
 

@@ -182,7 +182,7 @@ def test_what_others_wrote_is_left_alone(part: list[Row], tmp_path: Path, run: R
     assert "left out: " in told.out and "measure it again" in told.out and "has no results" in told.err
     run.good("bench", "--out", str(tmp_path / "r"))
     (tmp_path / "afile").touch()
-    assert "afile/x: cannot be made" in run.refused("bench", "--out", str(tmp_path / "afile" / "x"))
+    assert "afile/x: cannot be created" in run.refused("bench", "--out", str(tmp_path / "afile" / "x"))
 
 
 def verdicts(new: list[Row], old: list[Row], part: list[Row], folder: Path) -> dict[tuple[str, str], str]:
@@ -227,7 +227,7 @@ def test_against_marks_and_may_fail(part: list[Row], tmp_path: Path, run: Run) -
     part[0] = row("a", 1, 2.0)
     told = run.good("bench", "--out", str(new), "--against", str(old))
     assert "worse   made_up: case a, batch 1: ratio 2 → 0.5" in told
-    assert "1 of 2 values that both have got worse" in told
+    assert "1 of the 2 values in both folders got worse" in told
     assert "| made_up | case a, batch 1 | ratio | 2 | 0.5 |" in (new / "README.md").read_text()
     assert run("bench", "--from", str(new), "--against", str(old), "--fail-on-worse").code == 1
     data = json.loads(run.good("bench", "--from", str(new), "--against", str(old), "--json"))
@@ -239,7 +239,7 @@ def test_against_marks_and_may_fail(part: list[Row], tmp_path: Path, run: Run) -
 def test_what_cannot_be_asked(part: list[Row], tmp_path: Path, run: Run) -> None:
     out = str(tmp_path / "r")
     assert "did you mean made_up?" in run.refused("bench", "--parts", "madeup", "--out", out)
-    assert "names none" in run.refused("bench", "--parts", ",", "--out", out)
+    assert "--parts is empty" in run.refused("bench", "--parts", ",", "--out", out)
     assert "there is no folder" in run.refused("bench", "--out", out, "--against", str(tmp_path / "none"))
     assert not Path(out).exists(), "nothing is measured before that is said"
     assert "has no results" in run.refused("bench", "--from", str(tmp_path))

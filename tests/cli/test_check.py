@@ -57,6 +57,22 @@ def test_check_shows_places_and_hints(run: Run) -> None:
     assert result.out.splitlines()[-1].startswith("rules.pl: 2 errors")
 
 
+def test_check_says_codes_to_machines(run: Run) -> None:
+    write(run.folder, BAD)
+    (file,) = json.loads(run("check", "rules.pl", "--json").out)["files"]
+    assert [d["code"] for d in file["diagnostics"]] == ["unknown-predicate", "wrong-arity"]
+    (file,) = json.loads(run("check", "nothing.pl", "--json").out)["files"]
+    assert [d["code"] for d in file["diagnostics"]] == ["refused"]
+
+
+def test_check_lists_a_hundred_errors_and_counts_all(run: Run) -> None:
+    write(run.folder, ":- target(kp(img)).\n" + "".join(f"kp(X) :- in(O, X), color(O, c{i}).\n" for i in range(1234)))
+    lines = run("check", "rules.pl").out.splitlines()
+    assert sum(": error: unknown constant" in line for line in lines) == 100
+    assert lines[-2:] == ["rules.pl: error: 1,134 more errors are not listed", "rules.pl: 1,234 errors"]
+    assert run("compile", "rules.pl").err.splitlines()[-1] == "error: 1,134 more errors are not listed"
+
+
 def test_check_warnings_fail_only_when_strict(run: Run) -> None:
     write(run.folder, UNUSED)
     text = run.good("check", "rules.pl")
@@ -99,7 +115,7 @@ def test_check_standard_input(run: Run) -> None:
     assert "<stdin>:1:12: error: cannot find the file 'words.pl'" in run("check", "-", stdin=unsaved).out
     (file,) = json.loads(run("check", "-", "--name", "sub/new.pl", "--json", stdin=BAD).out)["files"]
     assert file["file"] == file["diagnostics"][0]["span"]["file"] == "sub/new.pl"
-    assert "once only" in run.refused("check", "-", "-")
+    assert "only be read once" in run.refused("check", "-", "-")
     assert "give - as FILE" in run.refused("check", "a.pl", "--name", "b.pl")
 
 

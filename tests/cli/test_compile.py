@@ -8,6 +8,7 @@ import os
 import pytest
 
 from nsfrc import load
+from nsfrc.compiler.passes import PIPELINES
 from tests.cli.support import RULES, Run
 from tests.examples import SHIPPED, write
 
@@ -18,7 +19,7 @@ def test_compile_writes_beside_you_and_reports(run: Run) -> None:
     for part in ("4 clauses (C)", "73 ground atoms (G)", "24 substitutions (S)", "8 atoms (L)",
                  "4 × 73 × 24 × 8", "168 rows", "costliest clause", "written to twopairs.nsfrc"):
         assert part in text
-    for name in ("dense", "ground", "live", "multiset", "number", "goal", "share"):
+    for name in ("dense", "ground", "live", "multiset", "merge_equal", "needed", "share"):
         assert f"\n  {name} " in text
 
 
@@ -50,7 +51,7 @@ def test_compile_json(run: Run) -> None:
                            "passes", "clauses", "plan_bytes", "seconds", "kernels", "artifact", "warnings"}
     assert (data["C"], data["G"], data["S"], data["L"]) == (4, 73, 24, 8)
     assert data["index_tensor"] == {"entries": 56064, "bytes": 448512, "live_rows": 168, "live_share": 168 / 7008}
-    assert [p["pass"] for p in data["passes"]] == ["dense", "ground", "live", "multiset", "number", "goal", "share"]
+    assert [p["pass"] for p in data["passes"]] == ["dense", "ground", *(one.name for one in PIPELINES["paper"])]
     assert data["passes"][-1]["rows"] == sum(c["rows"] for c in data["clauses"]) == 78
     assert data["artifact"] == "twopairs.nsfrc" and data["kernels"] == []
 
@@ -90,8 +91,8 @@ def test_compile_warnings_go_to_standard_error(run: Run) -> None:
 
 
 def test_compile_skip(run: Run) -> None:
-    data = json.loads(run.good("compile", "twopairs", "--json", "--skip", "number", "--skip", "share"))
-    assert [p["pass"] for p in data["passes"]] == ["dense", "ground", "live", "multiset", "goal"]
+    data = json.loads(run.good("compile", "twopairs", "--json", "--skip", "merge_equal", "--skip", "share"))
+    assert [p["pass"] for p in data["passes"]] == ["dense", "ground", "live", "multiset", "needed"]
     assert "did you mean share?" in run.refused("compile", "twopairs", "--skip", "shar")
 
 

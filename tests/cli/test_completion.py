@@ -12,7 +12,8 @@ import pytest
 
 import nsfrc
 from nsfrc.cli import COMMANDS, cli
-from nsfrc.parse import shipped_programs
+from nsfrc.compiler.parse import shipped_programs
+from nsfrc.compiler.passes import NAMES
 from nsfrc.perception import names as perceptions
 from tests.cli.support import Run
 
@@ -60,7 +61,7 @@ def test_programs(run: Run) -> None:
 def test_names_of_all_kinds() -> None:
     assert offered("infer", "--perception", "") == perceptions()
     assert offered("data", "kandinsky", "t") == ["threepairs", "twopairs"]
-    assert offered("compile", "x.pl", "--skip", "") == ["live", "multiset", "number", "goal", "share"]
+    assert offered("compile", "x.pl", "--skip", "") == list(NAMES)
     assert offered("compile", "x.pl", "--emit", "p") == ["plan", "ptx"]
     assert offered("train", "concept", "l") == ["leftside"]
 
@@ -84,7 +85,7 @@ def test_unknown_shells(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.skipif(shutil.which("bash") is None, reason="no bash")
 @pytest.mark.parametrize("words, expected", [
-    (["compile", "two"], ["twopairs"]),
+    (["compile", "twop"], ["twopairs"]),
     (["infer", "--perception", "yolo_"], ["yolo_clevr"]),
 ])
 def test_bash_completes_without_heavy_libraries(words: list[str], expected: list[str], run: Run) -> None:

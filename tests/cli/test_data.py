@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from PIL import Image
 
 from nsfrc.cli import cli
-from nsfrc.data import folder
+from nsfrc.data import figure_folder as folder
 from nsfrc.data.kandinsky import figure
 from nsfrc.data.render import render
 from nsfrc.errors import NsfrcError

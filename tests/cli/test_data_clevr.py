@@ -9,12 +9,13 @@ from pathlib import Path
 
 import pytest
 
-from nsfrc.artifact import write_whole
-from nsfrc.data.clevr import folder, layouts
+from nsfrc.data.clevr import layouts
+from nsfrc.data.clevr import scene_folder as folder
 from nsfrc.data.clevr.blender import Job, Quality
-from nsfrc.data.clevr.folder import Order
 from nsfrc.data.clevr.making import scene
+from nsfrc.data.clevr.scene_folder import Order
 from nsfrc.errors import NsfrcError
+from nsfrc.files import write_whole
 from tests.cli.support import Run
 
 SMALL = Quality(48, 32, 1)
@@ -115,7 +116,7 @@ def test_ctrl_c_keeps_what_is_done(run: Run, renderer: Renderer) -> None:
     renderer.last = 3
     stopped = run(*command)
     assert (stopped.code, stopped.out) == (130, "")
-    assert stopped.err == "stopped after 3 of 8 scenes, which are in a; the same command goes on\n"
+    assert stopped.err == "stopped after 3 of 8 scenes, which are in a; the same command continues\n"
     assert len(told(run.folder / "a")["CLEVR_HANS_scenes_train.json"]) == 3
 
     renderer.last = None
@@ -188,7 +189,7 @@ def test_foreign_folders(run: Run) -> None:
 
 
 @pytest.mark.parametrize(("size", "message"), [
-    ("320", "no size such as 480x320"), ("100x100", "not 3 wide to 2 high"), ("0x0", "no size such as 480x320"),
+    ("320", "not a size such as 480x320"), ("100x100", "not 3 wide to 2 high"), ("0x0", "not a size such as 480x320"),
 ])
 def test_sizes(run: Run, size: str, message: str) -> None:
     assert message in run.refused("data", "clevr", "--out", "a", "--size", size)

@@ -43,6 +43,8 @@ def test_emitted_ir_compiles_to_the_same_program(name: str, run: Run) -> None:
             :- type(thing, slots(2)).
             :- type('odd type', ['big box', 'It\\'s', -3, 2.5]).
             :- neural(has(thing, 'odd type')). :- target(q(thing1)). :- target(alarm).
+            :- classes(['one way', other]). :- threshold(q(_), 0.5). :- threshold(classes, 0.125).
+            'one way' :- q(thing1). other :- alarm.
             q(X) :- has(X, 'big box'), has(_, -3), size(O, N), N * 2 - 1 >= - N mod 2, O \\= obj1.
             alarm :- q(X), has(X, Y), Y \\== 'It\\'s'.
         """, "odd.pl")
@@ -51,7 +53,7 @@ def test_emitted_ir_compiles_to_the_same_program(name: str, run: Run) -> None:
     first, second = compile_program(source), compile_program("again.pl")
     assert first.atoms == second.atoms
     assert first.clauses == second.clauses
-    assert (first.settings, first.steps, first.targets) == (second.settings, second.steps, second.targets)
+    assert (first.settings, first.steps, first.questions) == (second.settings, second.steps, second.questions)
     assert [t.role for t in first.ground.herbrand.types] == [t.role for t in second.ground.herbrand.types]
     for table, other in zip(first.plan.tables().values(), second.plan.tables().values(), strict=True):
         assert np.array_equal(table, other, equal_nan=table.dtype.kind == "f")
@@ -80,6 +82,7 @@ def test_emit_plan_is_json(run: Run) -> None:
     data = json.loads(run.good("compile", "twopairs", "--emit", "plan"))
     plan = compile_program("twopairs").plan
     shapes = {name: list(table.shape) for name, table in plan.tables().items()}
+    assert data.pop("sizes") == plan.sizes._asdict()
     assert {name: table["shape"] for name, table in data.items()} == shapes
     assert data["row_left"]["values"] == plan.row_left.tolist()
     assert data["constant"]["values"][:3] == [0.0, 1.0, None]

@@ -1,4 +1,4 @@
-"""Help, versions and what is no command."""
+"""Help, versions and unknown commands."""
 
 from __future__ import annotations
 

@@ -6,13 +6,16 @@ import shutil
 from pathlib import Path
 
 from nsfrc import load
+from nsfrc.compiler.parse import find_program
 from tests.cli.support import Run
 from tests.examples import SHIPPED
 
 
 def test_programs(run: Run) -> None:
     entries = run.good("programs").strip().split("\n\n")
-    assert {entry.split()[0] for entry in entries} == set(SHIPPED)
+    examples = {path.stem for path in (find_program(SHIPPED[0]).parents[1] / "examples").glob("*.pl")}
+    assert len(examples) >= 12
+    assert {entry.split()[0] for entry in entries} == {*SHIPPED, *examples}
     for entry in entries:
         line, _, about = entry.partition("\n")
         assert Path(line.split(maxsplit=1)[1]).is_file()
@@ -42,6 +45,15 @@ def test_import(run: Run) -> None:
     run.good("import", "pairs", "--force")
     run.good("import", "pairs", "--out", "sub/other name.pl")
     assert (run.folder / "sub" / "other name.pl").read_text() == (run.folder / "pairs.pl").read_text()
+
+
+def test_import_says_what_it_leaves_out(run: Run) -> None:
+    folder = language(run.folder / "pairs")
+    (folder / "preds.txt").write_text("kp:1:image\nsame:2:object,object\nfar:1:planet\n")
+    result = run("import", "pairs")
+    assert result.code == 0 and "written to pairs.pl" in result.out
+    assert "preds.txt:3:1: warning: no clause and no fact uses far/1: it is left out" in result.err
+    assert "far" not in (run.folder / "pairs.pl").read_text()
 
 
 def test_import_of_what_is_no_language(run: Run) -> None:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import warnings
 
 import pytest
 import torch
 from PIL import Image
 
-from nsfrc.inference import stream
+from nsfrc.inference import run
+from nsfrc.inference.report import Report
+from nsfrc.inference.rows import Row
 from tests.cli.support import Run, arguments, csv_rows, json_lines
 from tests.inference.support import DIMENSIONS, NO, ONE, PERCEPTION, YES, labelled, pixels, save, thing
 
@@ -43,10 +46,11 @@ def test_wrong_answers_are_marked(here: Run) -> None:
 def test_settings_say_where_they_came_from(here: Run) -> None:
     labelled(here.folder / "d", 1)
     (here.folder / "rules.pl").write_text(ONE + ":- threshold(0.25). :- steps(3). :- perception('readable:Readable').")
-    out = here.good("infer", "--images", "d")
+    trusted = "infer", "--images", "d", "--program", "rules.pl", "--trust"
+    out = here.good(*trusted)
     assert "steps       3 from the program" in out and "threshold   0.25 from the program" in out
     assert "(from the program)" in out
-    out = here.good("infer", "--images", "d", "--threshold", "0.9", "--steps", "2", "--program", "rules.pl")
+    out = here.good(*trusted, "--threshold", "0.9", "--steps", "2")
     assert "rules.pl (from --program)" in out
     assert "steps       2 from --steps" in out and "threshold   0.9 from --threshold" in out
 
@@ -64,12 +68,12 @@ def test_files_that_are_no_images_by_their_names_are_remarked(here: Run) -> None
         (here.folder / "d" / name).touch()
     result = here(*arguments())
     assert result.code == 0
-    assert "warning: 2 files are no images by their names and were left out: film.mov, scan\n" in result.err
-    unread = "1 file is in a format that is not read and was left out: photo.heic; convert it to PNG or JPEG\n"
+    assert "warning: 2 files do not have the names of images and were left out: film.mov, scan\n" in result.err
+    unread = "1 file is in an unsupported format and was left out: photo.heic; convert it to PNG or JPEG\n"
     assert f"warning: {unread}" in result.err
     (here.folder / "d" / "a.png").unlink()
     message = here.refused(*arguments())
-    assert "and others); 2 files are no images by their names" in message and f"; {unread}" in message
+    assert "and others); 2 files do not have the names of images" in message and f"; {unread}" in message
 
 
 def test_names_that_are_no_unicode(here: Run) -> None:
@@ -126,7 +130,7 @@ def test_json(here: Run) -> None:
     assert len(rows[0]["objects"]) == 2 and len(rows[0]["objects"][0]) == 11
     assert summary["accuracy"] == 1.0 and summary["settings"]["threshold"] == "0.5 by default"
     assert list(DIMENSIONS) == summary["dimensions"] == rows[0]["dimensions"]
-    assert rows[0]["reason"].startswith("kp(img) 0.") and "for want of color(obj1,red) 0.00" in rows[0]["reason"]
+    assert rows[0]["reason"].startswith("kp(img) 0.") and "missing color(obj1,red) 0.00" in rows[0]["reason"]
     assert "because in(obj1,img) 1.00, color(obj1,red) 1.00" in rows[1]["reason"]
     assert summary["best_threshold"]["accuracy"] == 1.0
 
@@ -179,7 +183,7 @@ def test_threads(threads: int, computing: int, reading: int, here: Run, monkeypa
     save(here.folder / "d" / "a.png", YES)
     seen = []
     monkeypatch.setattr(torch, "set_num_threads", seen.append)
-    monkeypatch.setattr(stream, "infer", lambda _, items, asked: seen.append(asked.decoders) or iter(()))
+    monkeypatch.setattr(run, "stream", lambda _, items, reading: seen.append(reading.decoders) or iter(()))
     here.good(*arguments("--threads", str(threads)))
     assert seen[:2] == [computing, reading]
 
@@ -192,7 +196,7 @@ def test_stop_and_resume(out: str, here: Run) -> None:
     command = arguments("--out", out, "--batch-size", "2")
     stopped = here(*command)
     assert stopped.code == 130 and "Traceback" not in stopped.err
-    assert f"stopped after 8 images; {out}.part keeps them, and the same command with --resume goes on" in stopped.err
+    assert f"stopped after 8 images; {out}.part keeps them, and the same command with --resume continues" in stopped.err
     assert not (here.folder / out).exists()
     (here.folder / "go").touch()
     resumed = here(*command, "--resume")
@@ -222,11 +226,11 @@ def test_resume_with_another_question_is_refused(here: Run) -> None:
 
 def test_resume_needs_something(here: Run) -> None:
     save(here.folder / "d" / "a.png", YES)
-    assert "name that too" in here.refused(*arguments("--resume"))
-    assert "leave out --resume, or --report" in here.refused(
+    assert "give --out too" in here.refused(*arguments("--resume"))
+    assert "leave out --resume or --report" in here.refused(
         *arguments("--resume", "--out", "r.csv", "--report", "r.html"))
     result = here(*arguments("--resume", "--out", "r.csv"))
-    assert result.code == 0 and "no r.csv.part to go on with" in result.err
+    assert result.code == 0 and "no r.csv.part to continue" in result.err
 
 
 def test_a_stop_without_out(here: Run) -> None:
@@ -258,8 +262,8 @@ def test_a_stop_keeps_the_report_so_far(here: Run) -> None:
     labelled(here.folder / "d", 2)
     save(here.folder / "d" / "true" / "9.png", pixels(thing(), stop=True))
     result = here(*arguments("--report", "r.html", "--out", "r.csv", "--batch-size", "1"))
-    assert result.code == 130 and "with --resume, but without --report, goes on; the report r.html shows these " \
-                                  "images alone\n" in result.err
+    assert result.code == 130 and "with --resume, but without --report, continues; the report r.html shows only " \
+                                  "these images\n" in result.err
     page = (here.folder / "r.html").read_text()
     assert "true/1.png" in page and "true/9.png" not in page and "this page shows the first 4 images" in page
     result = here(*arguments("--report", "r.html", "--batch-size", "1"))
@@ -270,10 +274,66 @@ def test_a_stop_keeps_the_report_so_far(here: Run) -> None:
     assert not (here.folder / "r.html").exists()
 
 
+@pytest.mark.parametrize("at_once", [False, True])
+def test_a_stop_amid_a_batch_counts_the_rows_that_are_kept(
+    at_once: bool, here: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ctrl-C comes while cards of the report are made, after the rows of the batch have been written."""
+    labelled(here.folder / "d", 4)
+    add, seen = Report.add, []
+
+    def interrupted(report: Report, row: Row) -> None:
+        seen.append(row)
+        if len(seen) == 4 and at_once:
+            raise KeyboardInterrupt
+        if len(seen) == 4:
+            os.kill(os.getpid(), signal.SIGINT)
+        add(report, row)
+
+    monkeypatch.setattr(Report, "add", interrupted)
+    result = here(*arguments("--out", "r.csv", "--report", "r.html", "--batch-size", "3"))
+    assert result.code == 130 and "stopped after 6 images; r.csv.part keeps them" in result.err
+    assert len(csv_rows(here.folder / "r.csv.part")) == 6
+    if not at_once:
+        assert "this page shows the first 6 images" in (here.folder / "r.html").read_text()
+    monkeypatch.undo()
+    monkeypatch.chdir(here.folder)
+    monkeypatch.syspath_prepend(here.folder)
+    assert "8 images" in here.good(*arguments("--out", "r.csv", "--resume", "--batch-size", "3"))
+
+
+def test_several_images_and_folders(here: Run) -> None:
+    """Each --images counts; names then begin with the path as it was given, so that none is there twice."""
+    for name, image in (("a.png", YES), ("e/a.png", NO), ("d/true/a.png", YES), ("d/false/a.png", NO)):
+        save(here.folder / name, image)
+    several = ("infer", "--images", "a.png", "--images", "e/a.png", "--images", "d", "--images", "a.png", *PERCEPTION)
+    result = here(*several, "--out", "r.csv")
+    assert result.code == 0 and "accuracy 100.00% (2 of 2)" in result.out
+    assert "warning: 2 images have no class (class folders) and so no label\n" in result.err
+    assert [(r["file"], r["label"], r["answer"]) for r in csv_rows(here.folder / "r.csv")] == [
+        ("a.png", "", "true"), ("e/a.png", "", "false"), ("d/false/a.png", "false", "false"),
+        ("d/true/a.png", "true", "true")]
+    for name in ("x", "y"):
+        (here.folder / name).mkdir()
+    assert "there are no images in x, y (" in here.refused("infer", "--images", "x", "--images", "y")
+
+
+def test_numpy_says_nothing(here: Run) -> None:
+    """A perception may place objects at infinity; the report does not show them, and that is all."""
+    with open(here.folder / "readable.py", "a") as module:
+        module.write("\nclass Wild(Readable):\n    dimensions = ('x', *Readable.dimensions[1:])\n"
+                     "    def places(self, vectors):\n        return (vectors[:, :2] + 1) * 3e38 * 3e38 / 0\n")
+    save(here.folder / "d" / "a.png", YES)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        here.good("infer", "--images", "d", "--perception", "readable:Wild", "--trust", "--report", "r.html")
+    assert not [str(one.message) for one in said if issubclass(one.category, RuntimeWarning)]
+
+
 def test_a_part_that_is_replaced_is_told(here: Run) -> None:
     save(here.folder / "d" / "a.png", pixels(thing(), stop=True))
     assert here(*arguments("--out", "r.csv")).code == 130
-    told = "r.csv.part, the rows of an interrupted run, is replaced: --resume would have gone on with it\n"
+    told = "r.csv.part, the rows of an interrupted run, is replaced: --resume would have continued it\n"
     assert told in here(*arguments("--out", "r.csv")).err
     (here.folder / "go").touch()
     assert "replaced" not in here(*arguments("--out", "r.csv", "--resume")).err

@@ -1,22 +1,24 @@
-"""`nsfrc infer`: several targets, and where the right answers come from."""
+"""`nsfrc infer`: classes, and where the right answers come from."""
 
 from __future__ import annotations
 
 import json
 
+import pytest
 from PIL import Image
 
 from tests.cli.support import Run, arguments, csv_rows, json_lines
 from tests.inference.support import ONE, SEVERAL, YES, labelled, pixels, save, thing
 
 
-def test_several_targets(here: Run) -> None:
+def test_classes(here: Run) -> None:
     (here.folder / "rules.pl").write_text(SEVERAL)
     for i, entries in enumerate(({"red": 1}, {"blue": 1}, {"triangle": 1})):
         save(here.folder / "d" / f"class{i}" / "a.png", pixels(thing(**entries)))
     save(here.folder / "d" / "class0" / "b.png", pixels(thing(blue=0.9)))
     out = here.good(*arguments("--out", "r.csv"))
-    assert "the target with the highest value is the answer" in out and "accuracy 75.00% (3 of 4)" in out
+    assert "classes     the highest of warm(img), cold(img), odd(img) is the answer\n" in out
+    assert "accuracy 75.00% (3 of 4)" in out and "threshold" not in out
     assert "labels      class0 is warm(img), class1 is cold(img), class2 is odd(img) (class folders)\n" in out
     rows = csv_rows(here.folder / "r.csv")
     assert list(rows[0]) == ["file", "label", "warm(img)", "cold(img)", "odd(img)", "answer", "error"]
@@ -25,16 +27,14 @@ def test_several_targets(here: Run) -> None:
     ]
 
 
-def test_a_threshold_for_several_targets(here: Run) -> None:
+def test_a_threshold_for_classes(here: Run) -> None:
     """Where none of them reaches it the answer is none; a folder of that name holds such images."""
     (here.folder / "rules.pl").write_text(SEVERAL)
     for name, entries in (("warm", {"red": 1}), ("cold", {"blue": 0.4}), ("none", {"red": 0.2})):
         save(here.folder / "d" / name / "a.png", pixels(thing(**entries)))
-    result = here(*arguments())
-    assert result.code == 0 and "accuracy 100.00% (2 of 2)" in result.out and "images in none have no" in result.err
+    assert "accuracy 66.67% (2 of 3)" in here.good(*arguments())
     result = here(*arguments("--threshold", "0.5", "--out", "r.csv", "--report", "r.html"))
-    assert result.code == 0 and "threshold   0.5 from --threshold: where no target reaches it, the answer is none" in (
-        result.out)
+    assert result.code == 0 and "is the answer, from 0.5 on (from --threshold); below, it is none\n" in result.out
     assert "accuracy 66.67% (2 of 3)" in result.out and "1 warm(img), 2 none" in result.out and not result.err
     assert [(r["label"], r["answer"]) for r in csv_rows(here.folder / "r.csv")] == [
         ("cold(img)", "none"), ("none", "none"), ("warm(img)", "warm(img)")]
@@ -42,8 +42,26 @@ def test_a_threshold_for_several_targets(here: Run) -> None:
     (here.folder / "rules.pl").write_text(SEVERAL + ":- threshold(0.3).")
     rows, summary = json_lines(here.good(*arguments("--json")))
     assert [r["answer"] for r in rows] == ["cold(img)", "none", "warm(img)"] and summary["accuracy"] == 1.0
-    (here.folder / "rules.pl").write_text(SEVERAL.replace("odd(img)", "none").replace("odd(X)", "none"))
-    assert "has a target `none`" in here.refused(*arguments("--threshold", "0.3"))
+    rows, _ = json_lines(here.good(*arguments("--json", "--threshold", "classes=0.1")))
+    assert [r["answer"] for r in rows] == ["cold(img)", "warm(img)", "warm(img)"]
+
+
+@pytest.mark.parametrize("semantics", ["paper", "anchored"])
+def test_an_image_at_the_level_of_an_empty_one_is_of_no_class(here: Run, semantics: str) -> None:
+    """Under `paper` an object that fits no class lifts all of them above that level."""
+    (here.folder / "rules.pl").write_text(SEVERAL.replace("semantics(paper)", f"semantics({semantics})"))
+    for name, entries in (("none", {"yellow": 1}), ("warm", {"red": 0.1}), ("cold", {"blue": 0.1})):
+        save(here.folder / "d" / name / "a.png", pixels(thing(**entries)))
+    save(here.folder / "d" / "none" / "b.png", pixels())
+    rows, summary = json_lines(here.good(*arguments("--json")))
+    lifted = semantics == "paper"
+    assert {r["file"]: r["answer"] for r in rows} == {
+        "cold/a.png": "cold(img)", "none/a.png": "warm(img)" if lifted else "none", "none/b.png": "none",
+        "warm/a.png": "warm(img)"}
+    assert summary["right"] == 3 + (not lifted) and summary["tied"] == lifted
+    assert (max(summary["empty_scores"].values()) > 0) == lifted
+    assert all(max(r["scores"].values()) <= summary["empty_scores"]["warm(img)"] + 0.001
+               for r in rows if r["answer"] == "none")
 
 
 def test_none_is_gone_on_with(here: Run) -> None:
@@ -72,7 +90,7 @@ def test_classes_of_a_scenes_file(here: Run) -> None:
     result = here(*arguments())
     assert result.code == 0 and "accuracy" not in result.out
     assert "the images of class_id 0, class_id 1 (from CLEVR_HANS_scenes_val.json) have no label: the program has " \
-           "one target, and no classes" in result.err
+           "no classes" in result.err
 
 
 def test_a_class_without_a_target_leaves_the_others_their_labels(here: Run) -> None:
@@ -83,7 +101,7 @@ def test_a_class_without_a_target_leaves_the_others_their_labels(here: Run) -> N
     assert result.code == 0 and "accuracy 100.00% (2 of 2)" in result.out
     assert "class_id 0 is warm(img), class_id 2 is odd(img) (from the file names)" in result.out
     assert "warning: the images of class_id 9 (from the file names) have no label: " \
-           "the targets stand for class_id 0 to 2\n" in result.err
+           "the classes stand for class_id 0 to 2\n" in result.err
 
 
 def test_images_of_other_proportions_are_told_once(here: Run) -> None:
@@ -92,7 +110,7 @@ def test_images_of_other_proportions_are_told_once(here: Run) -> None:
     (here.folder / "d").mkdir()
     for i, (width, height) in enumerate([(30, 20), (31, 20), (20, 30), (40, 30)]):
         Image.new("RGB", (width, height)).save(here.folder / "d" / f"{i}.png")
-    wide = "infer", "--images", "d", "--perception", "readable:Wide"
+    wide = "infer", "--images", "d", "--perception", "readable:Wide", "--trust"
     told = "2 images are not as readable:Wide expects (not 3:2): answers may be wrong"
     for more in ((), ("--quiet",), ("--json",)):
         result = here(*wide, *more, "--batch-size", "1")
@@ -133,7 +151,7 @@ def test_equal_values_are_told(here: Run) -> None:
     out = here.good(*arguments())
     lines = {line.split()[0]: line for line in out.splitlines() if ".png" in line}
     assert lines["a.png"].endswith("cold(img)  (as high: odd(img))") and lines["b.png"].endswith("cold(img)")
-    assert "1 of them has several highest scores that differ in no digit shown" in out
+    assert "1 of them has several highest scores that are equal in all digits shown" in out
     _, summary = json_lines(here.good(*arguments("--json")))
     assert summary["tied"] == 1
 

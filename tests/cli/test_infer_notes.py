@@ -21,7 +21,8 @@ def test_images_that_are_no_figures_are_told(here: Run) -> None:
     grey.save(here.folder / "d" / "grey.png")
     Image.new("RGB", (200, 200), (90, 90, 90)).save(here.folder / "d" / "dark.png")
     Image.new("RGB", (200, 200), (250, 250, 250)).save(here.folder / "d" / "empty.png")
-    told = "warning: 2 images are not as yolo expects (1 on a dark ground, 1 without colour): answers may be wrong\n"
+    told = ("warning: 2 images are not as yolo expects (1 on a dark background, 1 without colour): "
+            "answers may be wrong\n")
     assert told in here("infer", "--images", "d").err
 
 
@@ -55,7 +56,7 @@ def test_why(here: Run) -> None:
     lines = here.good(*arguments("--why")).splitlines()
     (place,) = (i for i, line in enumerate(lines) if line.startswith("true/0.png"))
     assert lines[place + 1].startswith("    kp(img) 1.00") and "because in(obj1,img) 1.00" in lines[place + 1]
-    assert any("for want of color(obj1,red) 0.00" in line for line in lines)
+    assert any("missing color(obj1,red) 0.00" in line for line in lines)
     assert "leave out one of the two" in here.refused(*arguments("--why", "--quiet"))
     assert len(json_lines(here.good(*arguments("--why", "--json")))[0]) == 2
 
@@ -85,7 +86,7 @@ def test_further_objects_are_told(here: Run) -> None:
         module.write("\nclass Counting(Readable):\n    def forward(self, images):\n"
                      "        self.further = (images[:, 0, self.objects:, 10] >= 0.5).sum(1)\n"
                      "        return super().forward(images)\n")
-    counting = "infer", "--images", "d", "--perception", "readable:Counting"
+    counting = "infer", "--images", "d", "--perception", "readable:Counting", "--trust"
     save(here.folder / "d" / "a.png", YES)
     assert not here(*counting).err
     save(here.folder / "d" / "b.png", pixels(*[thing()] * 4))
@@ -101,9 +102,9 @@ def test_a_perception_beside_the_program(here: Run, monkeypatch: pytest.MonkeyPa
     (here.folder / "rules.pl").rename(here.folder / "far" / "rules.pl")
     with open(here.folder / "far" / "rules.pl", "a") as program:
         program.write(":- perception('beside_test_infer:Readable').")
-    far = "infer", "--images", "d", "--program", "far/rules.pl", "--json"
+    far = "infer", "--images", "d", "--program", "far/rules.pl", "--json", "--trust"
     message = here.refused(*far)
-    assert f"it was looked for in {here.folder} and {here.folder / 'far'}, and among what is installed" in message
+    assert f"it was looked for in {here.folder} and {here.folder / 'far'}, and among installed packages" in message
     monkeypatch.setattr(sys, "path", [place for place in sys.path if not place.endswith("far")])
     (here.folder / "readable.py").rename(here.folder / "far" / "beside_test_infer.py")
     importlib.invalidate_caches()
@@ -116,9 +117,9 @@ def test_a_constant_that_perception_does_not_know(here: Run) -> None:
         ":- type(image, [img]). :- type(object, slots(2)). :- type(color, [red, green]).\n"
         ":- neural(in(object, image)). :- neural(color(object, color)). :- target(kp(img)).\n"
         "kp(X) :- in(O, X), color(O, green).\n")
-    message = here.refused("infer", "--images", "d", "--perception", "readable:Readable")
+    message = here.refused("infer", "--images", "d", *PERCEPTION)
     assert message == (
         "error: the neural predicate color(object, color): perception readable:Readable does not know 'green'; it "
-        "knows red, yellow, blue, square, circle, triangle: leave it out of the type's constants, or bring a "
+        "knows red, yellow, blue, square, circle, triangle: leave it out of the type's constants, or use a "
         "perception that has an entry of that name (docs/perception.md, \"Bringing your own\")\n")
     assert "perception yolo does not know 'green'" in here.refused("infer", "--images", "d")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
+import torch
 
 from tests.cli.support import Run
 from tests.examples import write
@@ -23,7 +24,7 @@ def test_probabilities_belong_into_json(run: Run) -> None:
     (run.folder / "facts.pl").write_text("in(obj1, img).\n0.4::closeby(obj1, obj2).\n")
     said = run.refused("reason", "closeby", "--facts", "facts.pl")
     assert "facts.pl:2:1: error: facts in a Prolog file are crisp" in said
-    assert 'hint: in JSON lines they have values: {"closeby(obj1,obj2)": 0.4}' in said
+    assert 'hint: in JSON lines facts can have values: {"closeby(obj1,obj2)": 0.4}' in said
 
 
 def test_reason_on_facts(run: Run) -> None:
@@ -79,8 +80,8 @@ def test_facts_that_cannot_be_read(run: Run) -> None:
     assert "binary.jsonl is not UTF-8 text" in run.refused("reason", "closeby", "--facts", "binary.jsonl", *REFERENCE)
     (run.folder / "empty.jsonl").write_text("\n")
     result = run("reason", "closeby", "--facts", "empty.jsonl", *REFERENCE)
-    assert (result.code, result.out) == (1, "") and "empty.jsonl holds no facts" in result.err
-    assert "standard input holds no facts" in run.refused("reason", "closeby", "--facts", "-", *REFERENCE)
+    assert (result.code, result.out) == (1, "") and "empty.jsonl contains no facts" in result.err
+    assert "standard input contains no facts" in run.refused("reason", "closeby", "--facts", "-", *REFERENCE)
 
 
 def test_facts_with_a_byte_order_mark(run: Run) -> None:
@@ -103,10 +104,10 @@ def test_facts_as_prolog(run: Run) -> None:
     ("in(obj9, img).", "facts.pl:2:1: error: closeby has no ground atom in(obj9,img); did you mean in(obj"),
     ("in(O, img).", "facts.pl:2:4: error: a fact must be ground"),
     ("kp(img).", "facts.pl:2:1: error: kp(img) is not a neural atom"),
-    ("in(obj3, img) :- in(obj1, img).", "facts.pl:2:1: error: a file of facts has facts only"),
-    (":- target(kp(img)).", "facts.pl:2:1: error: a file of facts has facts only"),
-    ("?- kp(img).", "facts.pl:2:1: error: a file of facts has facts only"),
-    ("query(kp(img)).", "facts.pl:2:1: error: a file of facts has facts only"),
+    ("in(obj3, img) :- in(obj1, img).", "facts.pl:2:1: error: a file of facts must contain only facts"),
+    (":- target(kp(img)).", "facts.pl:2:1: error: a file of facts must contain only facts"),
+    ("?- kp(img).", "facts.pl:2:1: error: a file of facts must contain only facts"),
+    ("query(kp(img)).", "facts.pl:2:1: error: a file of facts must contain only facts"),
     ("in(f(obj1), img).", "facts.pl:2:4: error: the compound term f/1 cannot be an argument"),
     ("in(obj3 img).", "facts.pl:2:9: error: expected ',' or ')' before 'img'"),
 ])
@@ -117,13 +118,14 @@ def test_bad_facts_as_prolog(text: str, message: str, run: Run) -> None:
 
 def test_no_facts_as_prolog(run: Run) -> None:
     (run.folder / "facts.pl").write_text("% nothing\n")
-    assert "facts.pl holds no facts" in run.refused("reason", "closeby", "--facts", "facts.pl", *REFERENCE)
+    assert "facts.pl contains no facts" in run.refused("reason", "closeby", "--facts", "facts.pl", *REFERENCE)
     assert "cannot read gone.pl" in run.refused("reason", "closeby", "--facts", "gone.pl", *REFERENCE)
 
 
 def test_reason_tells_that_recursion_is_cut_short(run: Run) -> None:
     rules = ":- target(far(obj1, obj6)). far(X, Y) :- near(X, Y). far(X, Y) :- near(X, Z), far(Z, Y)."
-    (run.folder / "rules.pl").write_text(f":- type(object, slots(6)). :- neural(near(object, object)). {rules}\n")
+    declared = ":- semantics(paper). :- type(object, slots(6)). :- neural(near(object, object))."
+    (run.folder / "rules.pl").write_text(f"{declared} {rules}\n")
     (run.folder / "facts.pl").write_text("".join(f"near(obj{i}, obj{i + 1}).\n" for i in range(1, 6)))
     short = run("reason", "rules.pl", "--facts", "facts.pl", *REFERENCE)
     assert "warning: far/2 depends on itself" in short.err and ":- steps(6)." in short.err
@@ -137,7 +139,7 @@ def test_reason_wants_facts_or_random(run: Run) -> None:
 
 
 @pytest.mark.parametrize("option", [("--random", "0"), ("--seed", "-1"), ("--gamma", "0"), ("--gamma", "nan"),
-                                    ("--gamma", "inf"), ("--steps", "-1"), ("--batch-size", "0"), ("--engine", "gpu"),
+                                    ("--gamma", "inf"), ("--steps", "-1"), ("--batch-size", "0"), ("--engine", "tpu"),
                                     ("--normalise", "none")])
 def test_options_out_of_range(option: tuple[str, str], run: Run) -> None:
     run.refused("reason", "closeby", *(() if option[0] == "--random" else ("--random", "1")), *REFERENCE, *option)
@@ -148,9 +150,65 @@ def test_reason_without_targets(run: Run) -> None:
     assert "rules has no target" in run.refused("reason", "rules.pl", "--random", "1", *REFERENCE)
 
 
+@pytest.mark.parametrize("engine", ["auto", "cpu"])
+def test_reason_with_every_engine(engine: str, run: Run) -> None:
+    lines = run.good("reason", "closeby", "--random", "2", "--engine", engine).splitlines()
+    wanted = run.good("reason", "closeby", "--random", "2", *REFERENCE).splitlines()
+    for ours, theirs in zip(lines[1:], wanted[1:], strict=True):
+        assert float(ours.split()[1]) == pytest.approx(float(theirs.split()[1]), abs=2e-4)
+
+
+def test_the_engine_for_a_card_says_what_it_lacks(run: Run) -> None:
+    if torch.cuda.is_available():
+        assert len(run.good("reason", "closeby", "--random", "2", "--engine", "gpu").splitlines()) == 3
+    else:
+        assert 'engine "gpu" needs' in run.refused("reason", "closeby", "--random", "1", "--engine", "gpu")
+    assert "'auto', 'cpu', 'gpu', 'reference'" in run.refused("reason", "closeby", "--random", "1", "--engine", "tpu")
+
+
 def test_reason_with_the_default_engine(run: Run) -> None:
     pytest.importorskip("numba")
     lines = run.good("reason", "closeby", "--random", "2").splitlines()
     wanted = run.good("reason", "closeby", "--random", "2", *REFERENCE).splitlines()
     for ours, theirs in zip(lines[1:], wanted[1:], strict=True):
         assert float(ours.split()[1]) == pytest.approx(float(theirs.split()[1]), abs=2e-4)
+
+
+NUMBERS = """
+:- type(image, [img]).
+:- type(object, slots(2)).
+:- neural(in(object, image)).
+:- target(kp(img)).
+kp(X) :- in(O, X), in(P, X), area(O) > 1.5 * area(P), lucky.
+0.75::lucky.
+"""
+
+
+def test_numbers_by_name(run: Run) -> None:
+    (run.folder / "larger.pl").write_text(NUMBERS)
+    seen = {"in(obj1,img)": 1, "in(obj2,img)": 1}
+    worlds = [{**seen, "area(obj1)": 0.4, "area(obj2)": 0.1}, {**seen, "area(obj1)": 0.148, "area(obj2)": 0.1},
+              {**seen, "area(obj1)": 0.4}, {**seen, "area(obj1) > 1.5 * area(obj2)": 0.5}]
+    out = run.good("reason", "larger.pl", "--facts", "-", "--json", stdin=facts(*worlds))
+    values = [json.loads(line)["kp(img)"] for line in out.splitlines()]
+    assert values == pytest.approx([0.75, 0.75 * 0.1192, 0, 0.375], abs=1e-4)
+
+
+def test_numbers_in_a_file_of_prolog_facts(run: Run) -> None:
+    (run.folder / "larger.pl").write_text(NUMBERS)
+    (run.folder / "facts.pl").write_text("in(obj1, img). in(obj2, img). area(obj1, 0.4). area(obj2, 0.1).\n")
+    assert run.good("reason", "larger.pl", "--facts", "facts.pl").split()[-1] == "0.7500"
+    (run.folder / "facts.pl").write_text("in(obj1, img). area(obj1, large). area(obj3, 0.4).\n")
+    said = run.refused("reason", "larger.pl", "--facts", "facts.pl")
+    assert "facts.pl:1:16: error: larger has no ground atom area(obj1,large)" in said
+    assert "facts.pl:1:35: error: larger has no ground atom area(obj3)" in said
+
+
+def test_learnt_temperatures_and_random_worlds(run: Run) -> None:
+    (run.folder / "larger.pl").write_text(NUMBERS)
+    (run.folder / "learnt.json").write_text('{"area(A) > 1.5 * area(B)": {"temperature": 1.0}}')
+    world = facts({"in(obj1,img)": 1, "in(obj2,img)": 1, "area(obj1)": 2.5, "area(obj2)": 1})
+    out = run.good("reason", "larger.pl", "--facts", "-", "--concepts", "learnt.json", stdin=world)
+    assert float(out.split()[-1]) == pytest.approx(0.75 * 0.7311, abs=1e-4)
+    values = [float(line.split()[1]) for line in run.good("reason", "larger.pl", "--random", "50").splitlines()[1:]]
+    assert 0.5 < max(values) <= 0.75        # a probability is no coin to be flipped

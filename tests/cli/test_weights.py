@@ -16,8 +16,8 @@ from safetensors.torch import save_file
 
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights
-from nsfrc.perception.home import weights_home
 from nsfrc.perception.slot_attention import SlotAttention
+from nsfrc.perception.weights_folder import weights_home
 from nsfrc.perception.yolo import Yolo
 from tests.cli.support import Run
 from tests.perception import slots
@@ -127,24 +127,24 @@ REFUSED: dict[str, tuple[Callable[[Path], object], str]] = {
     "empty": (Path.touch, "is not a checkpoint that torch.save wrote, or it is cut short"),
     "garbage": (_garbage, "is not a checkpoint that torch.save wrote"),
     "cut short": (_cut, "or it is cut short"),
-    "code": (lambda path: torch.save({"weights": slots.state(), "args": Unknown()}, path), "running code that is in"),
+    "code": (lambda path: torch.save({"weights": slots.state(), "args": Unknown()}, path), "running code in it"),
     "flipped": (_flipped, "is damaged (the checksum of"),
-    **{f"code in a pickle of protocol {protocol}": (_pickled(protocol), "running code that is in")
+    **{f"code in a pickle of protocol {protocol}": (_pickled(protocol), "running code in it")
        for protocol in range(1, pickle.HIGHEST_PROTOCOL + 1)},
     "a pickle without code": (lambda path: path.write_bytes(pickle.dumps({"a": 1})), "is not a checkpoint that torch"),
-    "a number": (lambda path: torch.save(3, path), "holds no tensors with names"),
-    "nothing": (lambda path: torch.save({}, path), "holds no tensors with names"),
-    "other things": (lambda path: torch.save({"a": 1}, path), "holds 'a', which is no tensor"),
-    "no names": (lambda path: torch.save({1: torch.zeros(2)}, path), "holds 1, which is no tensor"),
+    "a number": (lambda path: torch.save(3, path), "has no named tensors"),
+    "nothing": (lambda path: torch.save({}, path), "has no named tensors"),
+    "other things": (lambda path: torch.save({"a": 1}, path), "has 'a', which is not a named tensor"),
+    "no names": (lambda path: torch.save({1: torch.zeros(2)}, path), "has 1, which is not a named tensor"),
     "another shape": (_changed(lambda s: s.update({Q: torch.zeros(32, 64), "mlp.network.0.bias": torch.zeros(3)})),
                       "mlp.network.0.bias is [3], slot_attention has [64]"),
     "a missing tensor": (_changed(lambda s: s.pop(Q)), f"no tensor {Q}, which is [64, 64] in slot_attention"),
     "one too many": (_changed(lambda s: s.update(more=torch.zeros(2, 3))), "more is [2, 3], slot_attention has no"),
     "whole numbers": (_changed(lambda s: s.update({Q: torch.zeros(64, 64, dtype=torch.int32)})), "torch.int32"),
-    "not a number": (_changed(lambda s: s[Q][3, 5].fill_(float("nan"))), f"{Q} has values that are no numbers"),
-    "infinite": (_changed(lambda s: s[Q][3, 5].fill_(float("inf"))), f"{Q} has values that are no numbers"),
+    "not a number": (_changed(lambda s: s[Q][3, 5].fill_(float("nan"))), f"{Q} has values that are not numbers"),
+    "infinite": (_changed(lambda s: s[Q][3, 5].fill_(float("inf"))), f"{Q} has values that are not numbers"),
     "infinite in 32 bits": (_changed(lambda s: s.update({Q: torch.full((64, 64), 1e300, dtype=torch.float64)})),
-                            f"{Q} has values that are no numbers"),
+                            f"{Q} has values that are not numbers"),
     "sparse": (_changed(lambda s: s.update({Q: s[Q].to_sparse()})), f"{Q} is stored as torch.sparse_coo"),
     "no values": (_changed(lambda s: s.update({Q: s[Q].to("meta")})), f"{Q} has no values (it is on the device meta)"),
     "no iterations": (lambda path: published(path.parent, n_iters_slot_att=0).replace(path), "n_iters_slot_att is 0"),

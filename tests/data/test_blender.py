@@ -14,12 +14,12 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from nsfrc.camera import Camera
 from nsfrc.data.clevr import blender
 from nsfrc.data.clevr.making import free
 from nsfrc.data.clevr.outlines import boxes
 from nsfrc.data.clevr.scenes import Scene
 from nsfrc.errors import NsfrcError
+from nsfrc.perception.camera import Camera
 from tests.data.test_clevr import USUAL, at
 
 SCENE = free(11, 0)

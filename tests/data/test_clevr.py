@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 from scipy.spatial.distance import cdist
 
-from nsfrc.camera import HEIGHT, WIDTH, Camera
 from nsfrc.data.clevr import agreement, rules
 from nsfrc.data.clevr.fitting import cameras
 from nsfrc.data.clevr.making import FREE, HANS3, HANS7, NAMES, scene, split_of
@@ -21,6 +20,7 @@ from nsfrc.data.clevr.outlines import boxes, visible
 from nsfrc.data.clevr.placing import GAP, MARGIN, VISIBLE
 from nsfrc.data.clevr.scenes import DIMENSIONS, Scene, Thing, relationships, thing_of, to_json, truth
 from nsfrc.errors import NsfrcError
+from nsfrc.perception.camera import HEIGHT, WIDTH, Camera
 from nsfrc.perception.slot_attention import SlotAttention
 
 COUNTS = {FREE: 40, HANS3: 108, HANS7: 126}

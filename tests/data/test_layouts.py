@@ -12,12 +12,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from nsfrc.camera import Camera
 from nsfrc.data.clevr import making
 from nsfrc.data.clevr.fitting import cameras
 from nsfrc.data.clevr.layouts import read, splits_of
 from nsfrc.data.clevr.scenes import Scene, to_json
 from nsfrc.errors import NsfrcError
+from nsfrc.perception.camera import Camera
 from nsfrc.training.scenes import scenes
 
 SCENES = tuple(making.free(3, index) for index in range(6))
@@ -186,7 +186,7 @@ def test_scenes_that_are_none(spoil: Callable[[dict[str, Any]], object], message
 @pytest.mark.parametrize(("content", "message"), [
     (b"", ":1:1: not JSON: Expecting value"),
     (b'{"scenes": [\n{,', ":2:2: not JSON: "),
-    (b'{"scenes": ["\xff"]}', ": not JSON: it is no text in UTF-8"),
+    (b'{"scenes": ["\xff"]}', ": not JSON: it is not UTF-8 text"),
     (b"[1, 2]", ": not a scenes file: it must be"),
     (b'{"scenes": {}}', ": not a scenes file: it must be"),
     (b'{"scenes": [3]}', ": scene 0: it must be {…}"),

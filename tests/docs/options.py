@@ -85,7 +85,8 @@ def parse(arguments: list[str]) -> None:
 def resolve(arguments: list[str]) -> tuple[click.Command, click.Context, list[str]]:
     """The command that words name, and the words after its name."""
     command: click.Command = cli
-    context = click.Context(cli, info_name="nsfrc")
+    # As when it is run: a command keeps the help options of the first context that it was asked in.
+    context = click.Context(cli, info_name="nsfrc", **cli.context_settings)
     rest = list(arguments)
     while isinstance(command, click.Group) and rest and not rest[0].startswith("-"):
         name, found, rest = command.resolve_command(context, rest)

@@ -15,9 +15,9 @@ from pathlib import Path
 from unittest import mock
 
 from nsfrc import cli
-from nsfrc.compiler import compile_file
+from nsfrc.compiler.parse.sentences import parse
+from nsfrc.compiler.stages import compile_file
 from nsfrc.errors import CompileError, Diagnostics, Source
-from nsfrc.parse.sentences import parse
 from tests.docs import options
 from tests.docs.blocks import CHECKED, FREE, Block, Page, commands, matches
 

@@ -10,9 +10,9 @@ from pathlib import Path
 import click
 import pytest
 
-from nsfrc.check.declare import _Directives
-from nsfrc.check.vocabulary import Vocabulary
 from nsfrc.cli import cli
+from nsfrc.compiler.check.declare import _Directives
+from nsfrc.compiler.check.vocabulary import Vocabulary
 from nsfrc.errors import Diagnostics
 from nsfrc.valuation import registry
 from tests.docs import options

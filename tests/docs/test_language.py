@@ -6,27 +6,32 @@ import re
 
 import pytest
 
-from nsfrc.check import builtin, goals
-from nsfrc.check.alternatives import MAX_ALTERNATIVES
-from nsfrc.check.declare import _IGNORED, MAX_SLOTS, MAX_STEPS, _Directives
-from nsfrc.check.targets import MAX_TARGETS
-from nsfrc.check.vocabulary import Vocabulary
-from nsfrc.errors import Diagnostics
-from nsfrc.ground import MAX_ROWS
-from nsfrc.herbrand import MAX_CELLS
-from nsfrc.parse.build import MAX_DEPTH, MAX_DIGITS
-from nsfrc.parse.sentences import MAX_SYNTAX_ERRORS
+from nsfrc.compiler.check import builtin, goals
+from nsfrc.compiler.check.alternatives import MAX_ALTERNATIVES, MAX_BODY
+from nsfrc.compiler.check.declare import _IGNORED, MAX_ARGUMENTS, MAX_SLOTS, _Directives
+from nsfrc.compiler.check.targets import MAX_TARGETS
+from nsfrc.compiler.check.vocabulary import Vocabulary
+from nsfrc.compiler.ground import MAX_ROWS
+from nsfrc.compiler.herbrand import MAX_CELLS
+from nsfrc.compiler.ir import MAX_STEPS, OPERATIONS
+from nsfrc.compiler.parse.build import MAX_DEPTH, MAX_DIGITS
+from nsfrc.compiler.parse.files import MAX_BYTES, MAX_INCLUDES
+from nsfrc.compiler.parse.plain import MAX_NAME
+from nsfrc.compiler.parse.sentences import MAX_SYNTAX_ERRORS
+from nsfrc.errors import MAX_SHOWN, Diagnostics
 from tests.docs.blocks import ROOT, Page
 
 PAGE = Page(ROOT / "docs" / "language.md")
 SPANS = [span for _, span in PAGE.spans()]
 DIRECTIVES = {name for name, _ in _Directives(Vocabulary(Diagnostics()))._readers}
 REFUSED = {name for name, _ in builtin._keys(builtin._LATER)} | set(builtin._LIBRARY_LATER.split())
-GOALS = {*goals._SAME, *goals._NUMERIC, *goals._ARITHMETIC, "=", "true", "fail", "false"}
+COMPUTED = {name for name, _ in goals._COMPUTED}
+GOALS = {*goals._SAME, *goals._NUMERIC, *COMPUTED, *OPERATIONS, "=", "true", "fail", "false"}
 LIMITS = {
     "slots": MAX_SLOTS, "steps": MAX_STEPS, "targets": MAX_TARGETS,
     "alternatives": MAX_ALTERNATIVES, "rows": MAX_ROWS, "atoms": MAX_CELLS, "nesting": MAX_DEPTH,
-    "digits": MAX_DIGITS, "syntax errors": MAX_SYNTAX_ERRORS,
+    "digits": MAX_DIGITS, "syntax errors": MAX_SYNTAX_ERRORS, "arguments": MAX_ARGUMENTS, "goals": MAX_BODY,
+    "names": MAX_NAME, "bytes": MAX_BYTES, "includes": MAX_INCLUDES, "errors": MAX_SHOWN,
 }
 
 

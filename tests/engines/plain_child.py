@@ -39,6 +39,7 @@ INSTRUCTIONS = {
 }
 
 PROGRAM = """
+:- semantics(paper).
 :- type(object, slots(3)).
 :- type(image, [img]).
 :- type(color, [red, blue]).
@@ -71,6 +72,7 @@ CASES = {
     "false is likely, two clauses": (5, None, {"gamma": 0.002}),
 }
 ONE_CLAUSE = """
+:- semantics(paper).
 :- type(object, slots(3)).
 :- type(color, [red, blue]).
 :- neural(color(object, color)).

@@ -11,6 +11,7 @@ from pathlib import Path
 import torch
 
 import nsfrc
+from nsfrc.compiler.ir import PAPER
 from nsfrc.engines import Run, reference
 from nsfrc.program import Program
 from tests.random_programs import random_program
@@ -26,8 +27,8 @@ def compile_text(text: str, skip: Collection[str] = ()) -> Program:
         return nsfrc.compile(path, skip=skip)
 
 
-def random_compiled(seed: int, skip: Collection[str] = ()) -> Program:
-    return compile_text(random_program(random.Random(seed)), skip)
+def random_compiled(seed: int, skip: Collection[str] = (), semantics: str = PAPER) -> Program:
+    return compile_text(random_program(random.Random(seed), semantics=semantics), skip)
 
 
 def valuations(program: Program, batch: int, seed: int = 0, crisp: float = 0.3) -> torch.Tensor:

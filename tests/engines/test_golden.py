@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import torch
 
-from nsfrc.importer import import_language
+from nsfrc.compiler.importer import import_language
 from tests.engines.support import SHARED, compile_text, relative
 
 GOLDEN = ("twopairs", "clevr-hans3")

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 from numba import njit
 
+from nsfrc.contexts import flushed_denormals
 from nsfrc.engines.cpu import maths
 
 GAMMA = np.float32(0.01)
@@ -84,3 +86,13 @@ def test_the_processor_keeps_its_mode():
     out = np.empty(2, np.float32)
     halves(np.array([1.2e-38], np.float32), out)
     assert out[1] > 0 and (out[0] == 0 or not maths._ON_X86)
+
+
+def test_torch_keeps_its_mode():
+    """A training must not leave the process with numbers below 1e-38 taken for 0."""
+    with flushed_denormals():
+        assert float(torch.tensor(1.2e-38) * 0.5) == 0 or not maths._ON_X86
+        with flushed_denormals():
+            pass
+        assert float(torch.tensor(1.2e-38) * 0.5) == 0 or not maths._ON_X86
+    assert float(torch.tensor(1.2e-38) * 0.5) > 0

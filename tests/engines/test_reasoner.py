@@ -13,7 +13,7 @@ import torch
 from torch.autograd import forward_ad
 
 import nsfrc
-from nsfrc.errors import NsfrcError
+from nsfrc.errors import NsfrcError, TooFewSteps
 from tests.engines.support import compile_text, valuations
 
 
@@ -74,12 +74,12 @@ def test_other_layouts_and_types(program):
         ({"engine": "cpuu"}, "did you mean cpu"),
         ({"normalise": "image"}, "'example' or 'batch'"),
         ({"outputs": "target"}, "'all' or 'targets'"),
-        ({"steps": -1}, "steps must be 0 or more"),
-        ({"steps": 2.5}, "a whole number, not 2.5"),
+        ({"steps": -1}, "steps must be a whole number, 0 or more, not -1"),
+        ({"steps": 2.5}, "a whole number, 0 or more, not 2.5"),
         ({"gamma": "soft"}, "gamma must be a number from 1e-12 to 1e12, not 'soft'"),
         ({"gamma": 0.0}, "gamma must be a number from"),
         ({"gamma": 1e300}, "gamma must be a number from"),
-        ({"clause_weights": torch.zeros(2, 3)}, r"needs \[M, 4\]"),
+        ({"clause_weights": torch.zeros(2, 3)}, r"must be \[M, 4\]"),
         ({"clause_weights": "soft"}, "'hard', 'trainable' or a tensor"),
         ({"clause_weights": [[1.0]]}, "'hard', 'trainable' or a tensor"),
         ({"engine": None}, "no engine called None"),
@@ -156,7 +156,7 @@ def test_a_valuation_that_changed_before_its_gradient_is_noticed(program):
 
 @pytest.mark.filterwarnings("ignore")
 def test_tracing_is_refused(program):
-    with pytest.raises(NsfrcError, match=r"torch\.jit\.trace cannot follow a reasoner"):
+    with pytest.raises(NsfrcError, match=r"torch\.jit\.trace cannot record a reasoner"):
         torch.jit.trace(program.reasoner(), valuations(program, 2).float())
 
 
@@ -207,7 +207,7 @@ def test_facts_that_are_tensors(program):
 
 
 def test_too_few_steps(program):
-    with pytest.warns(UserWarning, match="1 step is too few for twopairs: deriving kp"):
+    with pytest.warns(TooFewSteps, match="1 step is too few for twopairs: deriving kp"):
         program.reasoner(steps=1)
 
 

@@ -11,6 +11,7 @@ import torch
 from tests.engines.support import compile_text, random_compiled, valuations
 
 TINY = """
+:- semantics(paper).
 :- type(image, [img]).
 :- type(object, slots(2)).
 :- type(color, [red, blue]).

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from nsfrc import ir
-from nsfrc.check import check
+from nsfrc.compiler import ir
+from nsfrc.compiler.check import check
+from nsfrc.compiler.parse import parse
+from nsfrc.compiler.syntax import Sentence
 from nsfrc.errors import CompileError, Diagnostics, Source
-from nsfrc.parse import parse
-from nsfrc.syntax import Sentence
 
 VOCABULARY = """
 :- type(image, [img]).
@@ -16,7 +16,7 @@ VOCABULARY = """
 :- neural(in(object, image)).
 :- neural(color(object, color)).
 :- neural(size(object, size)).
-:- neural(closeby(object, object)).
+:- neural(closeby(object, object)).  :- semantics(paper).
 """
 
 

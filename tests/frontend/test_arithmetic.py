@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from nsfrc.check.arithmetic import holds, value
-from nsfrc.ir import Compute, Const, Filter
+from nsfrc.compiler.check.arithmetic import holds, value
+from nsfrc.compiler.ir import Compute, Const, Filter
 
 
 def compute(op, *args):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from nsfrc import ir
+from nsfrc.compiler import ir
 from nsfrc.errors import CompileError
 from tests.frontend.support import VOCABULARY, clauses, compile_text, messages, program
 
@@ -237,3 +237,54 @@ def test_warnings_do_not_stop() -> None:
     with pytest.raises(CompileError):
         compile_text("kp(X) :- in(X).")
     assert messages("kp(X) :- in(O, X).") == ["singleton variable O; write _O if that is meant", "test has no target"]
+
+
+GRID = """
+:- type(row, [1, 2, 3]).
+:- type(column, [1, 2, 3]).
+:- neural(row(object, row)).
+:- neural(column(object, column)).
+:- target(kp(img)).
+at(O, R, C) :- row(O, R), column(O, C).
+"""
+
+
+def test_a_constant_belongs_to_its_type() -> None:
+    corner = ":- pred(corner(row, column)).  corner(1, 1).  "
+    checked = program(GRID + corner + "kp(X) :- in(O, X), at(O, 2, 2), corner(1, 1).")
+    assert [str(fact) for fact in checked.facts] == ["corner(1,1)"]
+    assert str(checked.clauses[-1]) == "kp(X) :- in(O,X), at(O,2,2), corner(1,1)."
+    assert [str(t) for t in program(GRID + ":- target(at(obj1, R, 2)).  kp(X) :- in(_, X).").targets][1:] == [
+        "at(obj1,1,2)", "at(obj1,2,2)", "at(obj1,3,2)",
+    ]
+
+
+@pytest.mark.parametrize(("rules", "expected"), [
+    ("kp(X) :- in(O, X), row(O, R), row(P, S), over(R, S), R = 2, (S = 2 ; S = 3).",
+     ["kp(X) :- in(O,X), row(O,2), row(P,3), over(2,3)."]),
+    ("kp(X) :- in(O, X), at(O, R, C), R = 2, (C = 2 ; C = 3).",
+     ["kp(X) :- in(O,X), at(O,2,2).", "kp(X) :- in(O,X), at(O,2,3)."]),
+])
+def test_alternatives_that_repeat_a_constant_of_one_type_are_dropped(rules: str, expected: list[str]) -> None:
+    over = "over(R, S) :- row(_O, R), row(_P, S), R > S.  "  # undeclared: its types follow from the body
+    assert clauses(GRID + over + rules)[2:] == expected
+
+
+def test_head_variables_that_the_body_does_not_mention() -> None:
+    rules = ":- target(kp(img)).  :- pred(any(object, color)).  kp(X) :- in(O, X), any(O, red).  "
+    more = "any(_, C) :- color(_, C).  any(O, C) :- size(O, N), C \\= red, N > 1.  any(_, _) :- true."
+    checked = program(rules + more)
+    assert [clause.types for clause in checked.clauses[1:]] == [
+        (("_1", "object"), ("C", "color"), ("_2", "object")), (("O", "object"), ("C", "color"), ("N", "size")),
+        (("_1", "object"), ("_2", "color")),
+    ]
+    assert checked.clauses[3].body == ()
+    assert messages(rules + "any(O, C) :- color(_, C).") == [
+        "O does not occur in the body, so it stands for every object",
+    ]
+    assert messages(":- target(kp(img)).  kp(X) :- in(_, X).  kp(Y) :- color(_, red).") == [
+        "Y does not occur in the body, so it stands for every image",
+    ]
+    assert messages(":- target(kp(img)).  kp(X) :- in(O, X), odd(O, _).  odd(O, Z) :- color(O, red).") == [
+        "cannot tell the type of Z: it does not occur in the body",
+    ]

@@ -15,9 +15,9 @@ from pathlib import Path
 
 import pytest
 
-from nsfrc.compiler import compile_sentences
+from nsfrc.compiler.parse import read
+from nsfrc.compiler.stages import compile_sentences
 from nsfrc.errors import CompileError, Diagnostics
-from nsfrc.parse import read
 
 ERRORS = Path(__file__).parent / "errors"
 NAMES = sorted(path.stem for path in ERRORS.glob("*.pl") if path.stem != "vocabulary")

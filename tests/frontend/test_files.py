@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from nsfrc.check import check
+from nsfrc.compiler.check import check
+from nsfrc.compiler.parse import find_program, read, shipped_programs
 from nsfrc.errors import CompileError, Diagnostics, NsfrcError
-from nsfrc.parse import find_program, read, shipped_programs
 
 
 def texts(path: Path) -> list[str]:
@@ -127,7 +127,7 @@ def test_shipped_programs_have_no_findings(name: str) -> None:
 
 def test_import_is_light() -> None:
     code = (
-        "import sys, nsfrc.parse, nsfrc.parse.grammar as g, nsfrc.check;"
+        "import sys, nsfrc.compiler.parse, nsfrc.compiler.parse.grammar as g, nsfrc.compiler.check;"
         "assert g._lark.cache_info().currsize == 0;"
         "assert not {'torch', 'numba', 'triton', 'numpy'} & set(sys.modules)"
     )

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from nsfrc.check import builtin, shipped
+from nsfrc import vocabulary
+from nsfrc.compiler.check import builtin, shipped
+from nsfrc.compiler.ir import NEURAL
+from nsfrc.compiler.parse import find_program, read
 from nsfrc.errors import WIDTH, Diagnostic, Diagnostics, Source, Span
-from nsfrc.ir import NEURAL
-from nsfrc.parse import find_program, read
 from tests.frontend.support import compile_text, messages
 
 
@@ -25,8 +26,8 @@ def test_shipped_predicates_are_those_with_a_function() -> None:
     from nsfrc.valuation import registry
 
     ours = {name for name in registry.names() if registry._registered[name].function.__module__ == valuation.__name__}
-    assert ours == shipped.NAMES
-    for name in shipped.NAMES:
+    assert ours == set(vocabulary.BY_NAME)
+    for name in vocabulary.BY_NAME:
         arity = next(n for n in range(1, 6) if shipped.types((name, n)))
         registry._registered[name].refuse_arity(arity)
 

@@ -11,9 +11,11 @@ from PIL import Image
 import nsfrc
 from nsfrc.data.kandinsky import DIMENSIONS, figure, truth
 from nsfrc.data.render import render
-from nsfrc.inference.images import read
-from nsfrc.inference.measures import Measures
-from nsfrc.inference.results import Row
+from nsfrc.explain import explain
+from nsfrc.inference.images import SMALL, read
+from nsfrc.inference.measures import Measured
+from nsfrc.inference.report_thumbnail import thumbnail
+from nsfrc.inference.rows import Answered, Row
 from nsfrc.program import Program
 from nsfrc.valuation import FactsConverter
 
@@ -28,7 +30,8 @@ class Maker:
         self.program = program or nsfrc.compile(pattern)
         self.facts = FactsConverter(self.program, DIMENSIONS)
         self.reasoner = self.program.reasoner()
-        self.measures = Measures(self.program.targets)
+        self.measures = Measured(self.program.questions)
+        self.V_T: dict[str, np.ndarray] = {}  # by the name of the file
 
     def row(self, index: int, name: str | None = None, label: str | None = "", threshold: float = 0.5) -> Row:
         """The row of figure `index`; label: its own unless another one, or None, is given."""
@@ -46,11 +49,16 @@ class Maker:
             V_T = self.reasoner(V0)[0].numpy()
         scores = tuple(round(float(V_T[i]), 4) for i in self.program.target_indices)
         answer = str(scores[0] >= threshold).lower()
-        self.measures.add(label, scores, answer)
-        right = None if label is None else label == answer
         name = str(path.relative_to(self.folder))
-        return Row(name, path, label, scores, answer, right, None, objects, V0[0].numpy(), V_T, read(path, SIZE))
+        self.V_T[name], start = V_T, V0[0].numpy()
+        (target,) = self.program.targets
+        said = Answered(label, answer, (explain(self.program, V_T, target, start),))
+        return self._counted(Row(name, path, {target: said}, scores, objects=objects, V0=start,
+                                 thumbnail=thumbnail(read(path, SIZE, side=SMALL))))
 
     def failed(self, name: str, error: str, label: str | None = None) -> Row:
-        self.measures.add(label, (), None)
-        return Row(name, self.folder / name, label=label, error=error)
+        return self._counted(Row(name, self.folder / name, {self.program.targets[0]: Answered(label)}, error=error))
+
+    def _counted(self, row: Row) -> Row:
+        self.measures.add(row)
+        return row

@@ -37,18 +37,20 @@ class Failing(Readable):
             raise RuntimeError("no such\\nluck")
         return super().forward(images)
 '''
-PERCEPTION = ("--perception", "readable:Readable")
+PERCEPTION = ("--perception", "readable:Readable", "--trust")
 
 ONE = """
+:- semantics(paper).
 :- include('kandinsky.pl').
 :- type(object, slots(2)).
 :- target(kp(img)).
 kp(X) :- in(O, X), color(O, red), shape(O, triangle).
 """
 SEVERAL = """
+:- semantics(paper).
 :- include('kandinsky.pl').
 :- type(object, slots(2)).
-:- target([warm(img), cold(img), odd(img)]).
+:- classes([warm(img), cold(img), odd(img)]).
 warm(X) :- in(O, X), color(O, red).
 cold(X) :- in(O, X), color(O, blue).
 odd(X) :- in(O, X), shape(O, triangle).

@@ -36,24 +36,24 @@ def test_images_in_order_and_nothing_else(tmp_path: Path) -> None:
 
 def test_files_that_are_no_images_by_their_names_are_counted(tmp_path: Path) -> None:
     make(tmp_path, "a.png", "photo.mov")
-    assert folder(tmp_path).left_out() == ["1 file is no image by its name and was left out: photo.mov"]
+    assert folder(tmp_path).left_out() == ["1 file does not have the name of an image and was left out: photo.mov"]
     make(tmp_path, "b/c/scan", "b/b.jpg", "a.JPG.bak", "b/z.mp4")
     found = folder(tmp_path)
     assert len(found) == 2 and found.left_out() == [
-        "4 files are no images by their names and were left out: a.JPG.bak, photo.mov, b/z.mp4 and 1 more"
+        "4 files do not have the names of images and were left out: a.JPG.bak, photo.mov, b/z.mp4 and 1 more"
     ]
 
 
 def test_pictures_in_formats_that_are_not_read_are_told_apart(tmp_path: Path) -> None:
     make(tmp_path, "a.png", "photo.HEIC", "scan")
-    unread = "in a format that is not read and was left out: photo.HEIC; convert it to PNG or JPEG"
+    unread = "in an unsupported format and was left out: photo.HEIC; convert it to PNG or JPEG"
     assert folder(tmp_path).left_out() == [
-        "1 file is no image by its name and was left out: scan", f"1 file is {unread}"
+        "1 file does not have the name of an image and was left out: scan", f"1 file is {unread}"
     ]
     (tmp_path / "scan").unlink()
     make(tmp_path, "b/1.nef", "c.svg", "d.pdf")
     assert folder(tmp_path).left_out() == [
-        "4 files are in formats that are not read and were left out: c.svg, d.pdf, photo.HEIC and 1 more; "
+        "4 files are in unsupported formats and were left out: c.svg, d.pdf, photo.HEIC and 1 more; "
         "convert them to PNG or JPEG"
     ]
 

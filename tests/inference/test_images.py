@@ -136,7 +136,7 @@ def test_an_image_of_the_right_proportions_has_no_bars() -> None:
 
 @pytest.mark.parametrize(("width", "height"), [(80, 40), (40, 80), (33, 90), (7, 5), (1, 200), (300, 1), (40, 40)])
 def test_proportions_are_kept(width: int, height: int) -> None:
-    picture = images._picture(plain(size=(width, height)), SIZE)
+    picture = images.framed(plain(size=(width, height)), SIZE)
     assert (picture.pixels.shape, picture.pixels.dtype) == ((40, 40, 3), np.uint8)
     assert (picture.pixels == ORANGE).all()  # bars are of the colour beside them, so that there is no edge
     x1, y1, x2, y2 = (np.array(picture.inner) * 40).round().astype(int)
@@ -145,7 +145,7 @@ def test_proportions_are_kept(width: int, height: int) -> None:
 
 
 def test_boxes_are_mapped_back() -> None:
-    picture = images._picture(plain(size=(80, 40)), SIZE)
+    picture = images.framed(plain(size=(80, 40)), SIZE)
     assert picture.inner == (0, 0.25, 1, 0.75)
     assert picture.box(0.5, 0.25, 1, 0.5) == (0.5, 0, 1, 0.5)
 

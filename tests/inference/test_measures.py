@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import pytest
 
-from nsfrc.inference.measures import Measures, equals, short
+from nsfrc.errors import NsfrcError
+from nsfrc.inference.measures import Measured, Measures, equals
+from nsfrc.inference.rows import Answered, Row
+from nsfrc.questions import questions, short
 
 
 def test_one_target() -> None:
@@ -49,7 +53,7 @@ def test_confusion_of_several_targets_has_short_names() -> None:
 def test_equal_scores_are_counted() -> None:
     measures = Measures(["a(img)", "b(img)", "c(img)"])
     measures.add("a(img)", (0.9, 0.1, 0.9), "a(img)")
-    assert "1 of them has several highest scores that differ in no digit shown" in measures.as_text()
+    assert "1 of them has several highest scores that are equal in all digits shown" in measures.as_text()
     measures.add("b(img)", (0.9, 0.95, 0.9), "b(img)")
     measures.add(None, (0.0, 0.0, 0.0), "a(img)")
     measures.add("b(img)", (), None)
@@ -91,7 +95,10 @@ def test_no_threshold_is_told_without_both_labels_or_with_several_targets() -> N
 
 
 def test_none_is_an_answer_and_a_label() -> None:
-    measures = Measures(["a(img)", "b(img)"], none=True)
+    measures = Measures(["a(img)", "b(img)"])
+    measures.add("a(img)", (0.9, 0.1), "a(img)")
+    assert measures.classes == ("a(img)", "b(img)") and "none" not in measures.as_text()
+    measures = Measures(["a(img)", "b(img)"])
     measures.add("none", (0.1, 0.2), "none")
     measures.add("b(img)", (0.1, 0.2), "none")
     measures.add("none", (0.9, 0.2), "a(img)")
@@ -114,3 +121,27 @@ def test_without_labels() -> None:
     assert measures.accuracy is None and measures.calibration_error is None
     assert measures.as_text() == "1 image: 1 true"
     assert "accuracy" not in measures.as_data()
+
+
+def test_every_question_has_measures_of_its_own() -> None:
+    asked = questions(["a(img)", "b(img)", "c(img)", "d(img)"], ["c(img)", "d(img)"])
+    measured = Measured(asked)
+    said = {"a(img)": Answered("true", "true"), "b(img)": Answered("true", "false"), "classes": Answered(None, "none")}
+    measured.add(Row("1.png", Path("1.png"), said, (0.9, 0.4, 0.0, 0.0)))
+    said = {"a(img)": Answered(None, "true"), "b(img)": Answered("false", "false"),
+            "classes": Answered("d(img)", "c(img)")}
+    measured.add(Row("2.png", Path("2.png"), said, (0.7, 0.1, 0.6, 0.5)))
+    measured.add(Row("3.png", Path("3.png"), {one.name: Answered() for one in asked}, error="damaged"))
+    a, b, classes = (measured.by_question[one.name] for one in asked)
+    assert (measured.count, measured.failed, measured.labelled) == (3, 1, 2)
+    assert [(one.labelled, one.right, one.failed) for one in (a, b, classes)] == [(1, 1, 1), (2, 1, 1), (1, 0, 1)]
+    assert a.calibration_error == pytest.approx(0.1) and b.calibration_error == pytest.approx((0.6 + 0.1) / 2)
+    assert classes.answers.tolist() == [1, 0, 1] and classes.tied == 0  # none is no tie
+    data = json.loads(json.dumps(measured.as_data()))
+    assert data["images"] == 3 and list(data["questions"]) == ["a(img)", "b(img)", "classes"]
+    assert data["questions"]["b(img)"]["accuracy"] == 0.5 and "images" not in data["questions"]["a(img)"]
+    lines = measured.as_text().splitlines()
+    assert lines[:4] == ["3 images, 1 failed", "", "a(img): 2 true", "accuracy 100.00% (1 of 1)"]
+    assert "(write :- threshold(b(img), 0.25). into the program, or --threshold b=0.25)" in measured.as_text()
+    with pytest.raises(NsfrcError, match="several questions"):
+        _ = measured.only

@@ -16,11 +16,12 @@ from PIL import Image
 import nsfrc
 from nsfrc.data.kandinsky import DIMENSIONS
 from nsfrc.errors import NsfrcError
+from nsfrc.explain import explain
 from nsfrc.inference.images import read
-from nsfrc.inference.measures import Measures
+from nsfrc.inference.measures import Measured
 from nsfrc.inference.report import Report
 from nsfrc.inference.report_thumbnail import thumbnail
-from nsfrc.inference.results import Row
+from nsfrc.inference.rows import Answered, Row
 from nsfrc.program import Program
 from tests.inference.html_tree import Element, parse
 from tests.inference.report_rows import Maker
@@ -35,8 +36,8 @@ def maker(tmp_path: Path) -> Maker:
 
 @pytest.fixture
 def page(tmp_path: Path) -> Callable[..., Element]:
-    def write(maker: Maker, *rows: Row, measures: Measures | None = None, **header: str) -> Element:
-        report = Report(tmp_path / "report.html", maker.program, DIMENSIONS, 0.5, header)
+    def write(maker: Maker, *rows: Row, measures: Measured | None = None, **header: str) -> Element:
+        report = Report(tmp_path / "report.html", maker.program, DIMENSIONS, {"kp(img)": 0.5}, header)
         for row in rows:
             report.add(row)
         return parse(report.close(measures).read_text())
@@ -69,14 +70,12 @@ def test_thumbnail_is_a_small_copy_of_the_image(maker: Maker, page: Callable[...
         assert np.abs(np.asarray(small.convert("RGB")) - expected).mean() < 6
 
 
-def test_thumbnail_of_a_file_that_is_gone_comes_from_what_perception_saw(tmp_path: Path) -> None:
+def test_thumbnail_without_a_copy_comes_from_what_perception_saw(tmp_path: Path) -> None:
     path = tmp_path / "wide.png"
     Image.new("RGB", (400, 100), (200, 30, 30)).save(path)
-    picture = read(path, (160, 160))
-    path.unlink()
-    address, width, height = thumbnail(path, picture)
-    assert (width, height) == (240, 60)
-    with Image.open(io.BytesIO(base64.b64decode(address.partition(",")[2]))) as small:
+    found = thumbnail(read(path, (160, 160)))
+    assert (found.width, found.height) == (240, 60)
+    with Image.open(io.BytesIO(base64.b64decode(found.address.partition(",")[2]))) as small:
         pixels = np.asarray(small.convert("RGB"), dtype=int)
     assert np.abs(pixels - (200, 30, 30)).max() <= 8  # none of the frame around it
 
@@ -128,8 +127,8 @@ def test_the_reason(maker: Maker, page: Callable[..., Element]) -> None:
     for atom in body:
         name = atom.one("span", "text").text
         assert atom["data-o"].split() == re.findall(r"obj(\d)", name)
-        assert row.V0 is not None and row.V_T is not None
-        shown = row.V0 if name.startswith("in(") else row.V_T
+        assert row.V0 is not None
+        shown = row.V0 if name.startswith("in(") else maker.V_T[row.file]
         assert atom.one("span", "values").text == f"{shown[maker.program.index(name)]:.2f}"
     folded = list(card.all("details"))
     assert len(folded) == 4 and not any("open" in one.attributes for one in folded)
@@ -208,7 +207,7 @@ def test_head_of_the_page(maker: Maker, page: Callable[..., Element]) -> None:
     cells = [td.text for td in document.one("table", "confusion").one("tbody").all("td")]
     assert cells == ["1", "0", "1", "1"]  # rows are labels: true, false
     bars = list(document.one("svg", "reliability").all("rect", "bar"))
-    assert len(bars) == sum(1 for b in maker.measures.reliability() if b.count) > 0
+    assert len(bars) == sum(1 for b in maker.measures.only.reliability() if b.count) > 0
 
 
 def test_without_labels_nothing_is_said_about_right_and_wrong(maker: Maker, page: Callable[..., Element]) -> None:
@@ -277,7 +276,9 @@ def test_without_scripts_everything_but_the_controls_is_shown(maker: Maker, page
 
 
 def test_a_row_from_an_earlier_run_has_its_answer(maker: Maker, page: Callable[..., Element]) -> None:
-    row = replace(maker.row(0), path=Path("0.png"), objects=None, V0=None, V_T=None, picture=None)
+    row = maker.row(0)
+    row = replace(row, path=Path("0.png"), answers={"kp(img)": replace(row.answers["kp(img)"], reasons=())},
+                  objects=None, V0=None, thumbnail=None)
     card = cards(page(maker, row))[0]
     assert card["data-state"] == "right" and "earlier run" in card.one("p", "message").text
 
@@ -287,7 +288,7 @@ def test_a_thousand_images_stay_small(tmp_path: Path) -> None:
         maker = Maker(tmp_path / pattern, pattern)
         sizes = []
         for count in (2, 8):
-            report = Report(tmp_path / "report.html", maker.program, DIMENSIONS, 0.5, {})
+            report = Report(tmp_path / "report.html", maker.program, DIMENSIONS, {"kp(img)": 0.5}, {})
             for index in range(count):
                 report.add(maker.row(index))
             sizes.append(report.close(maker.measures).stat().st_size)
@@ -296,7 +297,7 @@ def test_a_thousand_images_stay_small(tmp_path: Path) -> None:
 
 def test_nothing_is_seen_of_the_page_until_it_is_whole(maker: Maker, tmp_path: Path) -> None:
     path = tmp_path / "new" / "report.html"
-    report = Report(path, maker.program, DIMENSIONS, 0.5, {})
+    report = Report(path, maker.program, DIMENSIONS, {"kp(img)": 0.5}, {})
     report.add(maker.row(0))
     assert list(path.parent.iterdir()) == []
     assert report.close() == path
@@ -307,7 +308,7 @@ def test_nothing_is_seen_of_the_page_until_it_is_whole(maker: Maker, tmp_path: P
 
 def test_an_interrupt_keeps_what_is_done(maker: Maker, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
-    with pytest.raises(KeyboardInterrupt), Report(path, maker.program, DIMENSIONS, 0.5, {}) as report:
+    with pytest.raises(KeyboardInterrupt), Report(path, maker.program, DIMENSIONS, {"kp(img)": 0.5}, {}) as report:
         report.add(maker.row(0))
         raise KeyboardInterrupt
     page = parse(path.read_text())
@@ -318,7 +319,7 @@ def test_an_interrupt_keeps_what_is_done(maker: Maker, tmp_path: Path) -> None:
 def test_an_interrupt_before_the_first_image_leaves_the_old_page(maker: Maker, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), Report(path, maker.program, DIMENSIONS, 0.5, {}):
+    with pytest.raises(KeyboardInterrupt), Report(path, maker.program, DIMENSIONS, {"kp(img)": 0.5}, {}):
         raise KeyboardInterrupt
     assert path.read_text() == "old"
 
@@ -326,7 +327,7 @@ def test_an_interrupt_before_the_first_image_leaves_the_old_page(maker: Maker, t
 def test_an_error_leaves_the_old_page(maker: Maker, tmp_path: Path) -> None:
     path = tmp_path / "report.html"
     path.write_text("old")
-    with pytest.raises(NsfrcError, match="disk"), Report(path, maker.program, DIMENSIONS, 0.5, {}) as report:
+    with pytest.raises(NsfrcError, match="disk"), Report(path, maker.program, DIMENSIONS, {}, {}) as report:
         report.add(maker.row(0))
         raise NsfrcError("the disk is full")
     assert path.read_text() == "old" and list(tmp_path.glob(".*")) == []
@@ -334,17 +335,17 @@ def test_an_error_leaves_the_old_page(maker: Maker, tmp_path: Path) -> None:
 
 def test_places_that_cannot_be_written(maker: Maker, tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match="is a folder"):
-        Report(tmp_path, maker.program, DIMENSIONS, 0.5, {})
+        Report(tmp_path, maker.program, DIMENSIONS, {"kp(img)": 0.5}, {})
     (tmp_path / "file").touch()
     with pytest.raises(NsfrcError, match=r"cannot write the report .*file/report\.html"):
-        Report(tmp_path / "file" / "report.html", maker.program, DIMENSIONS, 0.5, {})
+        Report(tmp_path / "file" / "report.html", maker.program, DIMENSIONS, {"kp(img)": 0.5}, {})
 
 
 def test_the_same_rows_give_the_same_bytes(maker: Maker, tmp_path: Path) -> None:
     rows = [maker.row(0), maker.row(1)]
     pages = []
     for name in ("a.html", "b.html"):
-        with Report(tmp_path / name, maker.program, DIMENSIONS, 0.5, {}) as report:
+        with Report(tmp_path / name, maker.program, DIMENSIONS, {"kp(img)": 0.5}, {}) as report:
             for row in rows:
                 report.add(row)
             pages.append(report.close(maker.measures).read_bytes())
@@ -358,8 +359,10 @@ def test_a_program_without_objects(tmp_path: Path) -> None:
     Image.new("RGB", (8, 8)).save(path)
     values = program.initial_valuation()
     values[program.index("dark(img)")] = values[program.index("kp(img)")] = 1
-    row = Row("a.png", path, None, (1.0,), "true", None, None, np.zeros((0, 11)), values, values, read(path, (8, 8)))
-    with Report(tmp_path / "r.html", program, DIMENSIONS, 0.5, {}) as report:
+    said = Answered(None, "true", (explain(program, values, "kp(img)", values),))
+    row = Row("a.png", path, {"kp(img)": said}, (1.0,), objects=np.zeros((0, 11)), V0=values,
+              thumbnail=thumbnail(read(path, (8, 8))))
+    with Report(tmp_path / "r.html", program, DIMENSIONS, {"kp(img)": 0.5}, {}) as report:
         report.add(row)
         report.close()
     card = cards(parse((tmp_path / "r.html").read_text()))[0]

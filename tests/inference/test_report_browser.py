@@ -19,8 +19,9 @@ from PIL import Image
 
 from nsfrc.data.kandinsky import DIMENSIONS
 from nsfrc.inference.report import Report
-from nsfrc.inference.results import Row
+from nsfrc.inference.rows import Row
 from tests.inference.report_rows import Maker
+from tests.inference.test_report_several import asked_page
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
 BROWSER = next((found for name in NAMES if (found := shutil.which(name))), None)
@@ -96,6 +97,57 @@ window.addEventListener("load", () => {
 """
 
 
+SEVERAL = """
+const seen = {errors: [], shown: {}, orders: {}};
+window.addEventListener("error", (event) => seen.errors.push(event.message));
+window.addEventListener("load", () => {
+  const form = document.getElementById("controls");
+  const cards = () => [...document.querySelectorAll(".card")];
+  const files = () => cards().filter((one) => !one.hidden).map((one) => one.dataset.file);
+  const choose = (name, value) => form.querySelector(`[name="${name}"][value="${value}"]`).click();
+  try {
+    for (const [first, second] of [["all", "all"], ["answer true", "all"], ["all", "wrong"], ["answer false", "wrong"],
+                                   ["answer true", "wrong"]]) {
+      choose("show-0", first);
+      choose("show-1", second);
+      seen.shown[`${first}, ${second}`] = files();
+    }
+    choose("show-0", "all");
+    choose("show-1", "all");
+    choose("show", "error");
+    seen.shown.error = files();
+    choose("show", "all");
+    for (const order of ["high-0", "high-1", "answer-2", "written"]) {
+      form.elements.order.value = order;
+      form.elements.order.dispatchEvent(new Event("change", {bubbles: true}));
+      seen.orders[order] = files();
+    }
+  } catch (error) { seen.errors.push(String(error)); }
+  document.body.dataset.seen = JSON.stringify(seen);
+});
+"""
+
+
+def browsed(page: Path, probe: str, width: int) -> dict[str, Any]:
+    """What a script that runs in the page notes in the body's data-seen."""
+    digest = base64.b64encode(hashlib.sha256(probe.encode()).digest()).decode()
+    text = page.read_text().replace('loading="lazy"', "")  # so that the load event waits for all of them
+    text = text.replace("script-src ", f"script-src 'sha256-{digest}' ").replace(
+        "<title>", f"<script>{probe}</script><title>", 1)
+    probed = page.with_name("probe.html")
+    probed.write_text(text)
+    assert BROWSER is not None
+    done = subprocess.run(
+        [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
+         f"--user-data-dir={page.parent / 'profile'}", f"--window-size={width},900", "--dump-dom", probed.as_uri()],
+        capture_output=True, text=True, timeout=120, check=False,
+    )
+    found = re.search(r'data-seen="([^"]*)"', done.stdout)
+    assert found, done.stderr[-2000:]
+    seen: dict[str, Any] = json.loads(unescape(found[1]))
+    return seen
+
+
 class Site:
     """A report of a few images, and what a browser of a given width sees of it."""
 
@@ -104,7 +156,8 @@ class Site:
         self.maker = Maker(folder / "images")
         self.rows = [self.maker.row(0, "true/0.png"), self.maker.row(1, "false/1.png"), self._tall(),
                      self.maker.row(2, "true/2.png", label="false"), self.maker.failed("true/x.png", "empty", "true")]
-        with Report(folder / "report.html", self.maker.program, DIMENSIONS, 0.5, {"threshold": "0.5"}) as report:
+        thresholds, header = {"kp(img)": 0.5}, {"threshold": "0.5"}
+        with Report(folder / "report.html", self.maker.program, DIMENSIONS, thresholds, header) as report:
             for row in self.rows:
                 report.add(row)
             report.close(self.maker.measures)
@@ -120,23 +173,7 @@ class Site:
         return self.maker.of(path, objects, "false")
 
     def _seen(self, width: int) -> dict[str, Any]:
-        page = (self.folder / "report.html").read_text()
-        digest = base64.b64encode(hashlib.sha256(PROBE.encode()).digest()).decode()
-        page = page.replace('loading="lazy"', "")  # so that the load event waits for all of them
-        page = page.replace("script-src ", f"script-src 'sha256-{digest}' ").replace(
-            "<title>", f"<script>{PROBE}</script><title>", 1)
-        (self.folder / "probe.html").write_text(page)
-        assert BROWSER is not None
-        done = subprocess.run(
-            [BROWSER, "--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run",
-             f"--user-data-dir={self.folder / 'profile'}", f"--window-size={width},900",
-             "--dump-dom", (self.folder / "probe.html").as_uri()],
-            capture_output=True, text=True, timeout=120, check=False,
-        )
-        found = re.search(r'data-seen="([^"]*)"', done.stdout)
-        assert found, done.stderr[-2000:]
-        seen: dict[str, Any] = json.loads(unescape(found[1]))
-        return seen
+        return browsed(self.folder / "report.html", PROBE, width)
 
 
 @pytest.fixture(scope="module")
@@ -160,8 +197,8 @@ def test_images_are_there(seen: dict[str, Any]) -> None:
 
 def test_boxes_lie_on_the_objects(site: Site, seen: dict[str, Any]) -> None:
     for row in site.rows[:4]:
-        assert row.objects is not None and row.picture is not None
-        expected = {str(n): row.picture.box(*map(float, v[:4])) for n, v in enumerate(row.objects, 1) if v.any()}
+        assert row.objects is not None and row.thumbnail is not None
+        expected = {str(n): row.thumbnail.box(*map(float, v[:4])) for n, v in enumerate(row.objects, 1) if v.any()}
         assert seen["boxes"][row.file].keys() == expected.keys()
         for number, box in expected.items():  # the stroke adds a pixel on each side
             assert seen["boxes"][row.file][number] == pytest.approx(box, abs=2.5 / 80)
@@ -205,3 +242,15 @@ def test_highlighting(seen: dict[str, Any]) -> None:
 
 def test_arrow_keys(seen: dict[str, Any]) -> None:
     assert seen["next"] and seen["passed"]
+
+
+def test_filters_and_orders_of_several_questions(tmp_path: Path) -> None:
+    """Image a: red and not blue, of class two; b: not red, blue is wrong, of no class; c failed."""
+    seen = browsed(asked_page(tmp_path), SEVERAL, 1300)
+    assert seen["errors"] == []
+    assert {key: sorted(names) for key, names in seen["shown"].items()} == {
+        "all, all": ["a.png", "b.png", "c.png"], "answer true, all": ["a.png"], "all, wrong": ["b.png"],
+        "answer false, wrong": ["b.png"], "answer true, wrong": [], "error": ["c.png"]}
+    assert seen["orders"] == {
+        "high-0": ["a.png", "b.png", "c.png"], "high-1": ["b.png", "a.png", "c.png"],
+        "answer-2": ["b.png", "a.png", "c.png"], "written": ["c.png", "b.png", "a.png"]}

@@ -1,4 +1,4 @@
-"""The report of a program with several targets, and of objects that have places but no boxes."""
+"""The report of a program with classes or several questions, and of objects that have places but no boxes."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ from PIL import Image
 
 import nsfrc
 from nsfrc.errors import NsfrcError
+from nsfrc.explain import explain
 from nsfrc.inference.images import read
-from nsfrc.inference.measures import Measures
+from nsfrc.inference.measures import Measured
 from nsfrc.inference.report import Report
 from nsfrc.inference.report_objects import Places
-from nsfrc.inference.results import Row
+from nsfrc.inference.report_thumbnail import thumbnail
+from nsfrc.inference.rows import Answered, Row
 from tests.inference.html_tree import Element, parse
 from tests.inference.test_report import cards, drawn
 
@@ -33,18 +35,21 @@ def clevr_row(folder: Path, scores: tuple[float, float, float], *atoms: str, obj
     path = folder / "a.png"
     Image.new("RGB", (48, 32), "grey").save(path)
     answer = CLEVR.targets[int(np.argmax(scores))]
-    return Row("a.png", path, "kp2(img)", scores, answer, answer == "kp2(img)", None,
-               np.zeros((10, 4)) if objects is None else objects, values, values, read(path, (32, 32), "stretch"))
+    asked = dict.fromkeys([answer, "kp2(img)"])
+    said = Answered("kp2(img)", answer, tuple(explain(CLEVR, values, target, values) for target in asked))
+    return Row("a.png", path, {"classes": said}, scores,
+               objects=np.zeros((10, 4)) if objects is None else objects, V0=values,
+               thumbnail=thumbnail(read(path, (32, 32), "stretch")))
 
 
 def clevr_card(folder: Path, row: Row, places: Places | None = None) -> Element:
-    with Report(folder / "r.html", CLEVR, ("objectness", "x", "y", "z"), None, {}, places=places) as report:
+    with Report(folder / "r.html", CLEVR, ("objectness", "x", "y", "z"), {}, {}, places=places) as report:
         report.add(row)
         report.close()
     return cards(parse((folder / "r.html").read_text()))[0]
 
 
-def test_several_targets(tmp_path: Path) -> None:
+def test_classes(tmp_path: Path) -> None:
     card = clevr_card(tmp_path, clevr_row(tmp_path, (0.9, 0.1, 0.2), *SHOWN))
     assert card["data-score"] == "0.900000" and card["data-answer"] == "kp1(img)"
     assert [li.text for li in card.one("ul", "scores").all("li")] == ["kp1(img) 0.90", "kp2(img) 0.10", "kp3(img) 0.20"]
@@ -63,8 +68,9 @@ def test_the_highest_of_several_low_values_is_no_reason(tmp_path: Path) -> None:
 
 
 def test_where_no_target_reaches_the_threshold_the_nearest_is_explained(tmp_path: Path) -> None:
-    row = replace(clevr_row(tmp_path, (0.1, 0.1, 0.3), *SHOWN), answer="none", label="none", right=True)
-    with Report(tmp_path / "r.html", CLEVR, ("objectness", "x", "y", "z"), None, {}) as report:
+    row = clevr_row(tmp_path, (0.1, 0.1, 0.3), *SHOWN)
+    row = replace(row, answers={"classes": Answered("none", "none", row.reasons[:1])})
+    with Report(tmp_path / "r.html", CLEVR, ("objectness", "x", "y", "z"), {}, {}) as report:
         report.add(row)
         page = parse(report.close().read_text())
     card = cards(page)[0]
@@ -100,7 +106,7 @@ def test_objects_without_boxes_are_dots(tmp_path: Path) -> None:
 
 def test_dots_follow_the_picture_into_its_frame(tmp_path: Path) -> None:
     row = clevr_row(tmp_path, (0.9, 0.1, 0.2), *SHOWN)
-    boxed = replace(row, picture=read(row.path, (32, 32)))  # with bars above and below: rows 5 to 26 of 32
+    boxed = replace(row, thumbnail=thumbnail(read(row.path, (32, 32))))  # with bars above and below: rows 5 to 26 of 32
     dot = drawn(clevr_card(tmp_path, boxed, lambda vectors: np.full((len(vectors), 2), 0.5)))["1"].one("circle", "spot")
     assert dot["cx"] == "50.00%" and float(dot["cy"].removesuffix("%")) == pytest.approx(50, abs=3)
     beside = clevr_card(tmp_path, boxed, lambda vectors: np.full((len(vectors), 2), 0.05))
@@ -118,9 +124,90 @@ def test_places_that_cannot_be(places: Places, message: str, tmp_path: Path) -> 
 
 def test_a_confusion_matrix_of_many_classes_is_narrow(tmp_path: Path) -> None:
     program = nsfrc.compile("clevr_hans7")
-    measures = Measures(program.targets)
-    measures.add("kp1(img)", (1.0, 0.5, 0.0, 0.0, 0.0, 0.0, 0.0), "kp1(img)")
-    page = parse(Report(tmp_path / "r.html", program, ("objectness",), None, {}).close(measures).read_text())
+    measures = Measured(program.questions)
+    measures.add(Row("a.png", Path("a.png"), {"classes": Answered("kp1(img)", "kp1(img)")}, (1.0, 0.5, *[0.0] * 5)))
+    page = parse(Report(tmp_path / "r.html", program, ("objectness",), {}, {}).close(measures).read_text())
     table = page.one("table", "confusion")
     assert "many" in table.classes
     assert [th.text for th in table.one("thead").all("th")] == [f"kp{i}" for i in range(1, 8)]
+
+
+ASKED = nsfrc.compile(source="""
+    :- type(image, [img]). :- type(object, slots(2)). :- type(color, [red, blue]).
+    :- neural(in(object, image)). :- neural(color(object, color)).
+    :- target([red(img), blue(img)]). :- classes([one(img), two(img)]).
+    red(X) :- in(O, X), color(O, red).
+    blue(X) :- in(O, X), color(O, blue).
+    one(X) :- in(_, X). two(X) :- in(O, X), in(P, X).
+""", name="asked")
+
+
+def asked_row(folder: Path, name: str, scores: tuple[float, ...], **said: tuple[str | None, str]) -> Row:
+    """said: label and answer of red, blue and classes; obj1 is the reason for red, obj2 for blue."""
+    values = ASKED.initial_valuation()
+    for atom in ("in(obj1,img)", "in(obj2,img)", "color(obj1,red)", "color(obj2,blue)"):
+        values[ASKED.index(atom)] = 1
+    values[ASKED.target_indices] = scores
+    path = folder / name
+    Image.new("RGB", (32, 32), "grey").save(path)
+    answers = {}
+    for one in ASKED.questions:
+        label, answer = said[one.name.partition("(")[0]]
+        answers[one.name] = Answered(label, answer, (explain(ASKED, values, one.best(scores), values),))
+    return Row(name, path, answers, scores, objects=np.zeros((2, 4)), V0=values,
+               thumbnail=thumbnail(read(path, (32, 32))))
+
+
+def asked_page(folder: Path) -> Path:
+    """Three images: all right; blue wrong, without a label for red; one that failed."""
+    rows = [
+        asked_row(folder, "a.png", (0.9, 0.2, 0.1, 0.8), red=("true", "true"), blue=("false", "false"),
+                  classes=("two(img)", "two(img)")),
+        asked_row(folder, "b.png", (0.3, 0.7, 0.0, 0.0), red=(None, "false"), blue=("false", "true"),
+                  classes=(None, "none")),
+        Row("c.png", folder / "c.png", {one.name: Answered() for one in ASKED.questions}, error="empty"),
+    ]
+    measures = Measured(ASKED.questions)
+    thresholds = {"red(img)": 0.5, "blue(img)": 0.6, "classes": 0.0}
+    with Report(folder / "r.html", ASKED, ("objectness", "x", "y", "z"), thresholds, {}) as report:
+        for row in rows:
+            measures.add(row)
+            report.add(row)
+        return report.close(measures)
+
+
+def test_every_question_is_answered_on_the_card(tmp_path: Path) -> None:
+    page = parse(asked_page(tmp_path).read_text())
+    failed, wrong, right = cards(page)
+    assert [card["data-state"] for card in (failed, wrong, right)] == ["error", "wrong", "right"]
+    assert [right[f"data-{key}-{i}"] for i in range(3) for key in ("answer", "label", "state")] == [
+        "true", "true", "right", "false", "false", "right", "two(img)", "two(img)", "right"]
+    assert [right[f"data-score-{i}"] for i in range(3)] == ["0.900000", "0.200000", "0.800000"]
+    assert wrong["data-state-1"] == "wrong"
+    assert not {"data-state-0", "data-label-0", "data-answer"} & set(wrong.attributes)
+    heads = [one.one("h4") for one in wrong.all("section", "question")]
+    assert [[span.text for span in head.all("span")] for head in heads] == [
+        ["score 0.30", "answer false"], ["score 0.70", "answer true", "label false", "✗ wrong"],
+        ["score 0.00", "answer none"]]
+    assert [p.text for p in right.all("p", "because")] == [
+        "red(img) 0.90 because obj1", "blue(img) 0.20: the nearest is obj2", "two(img) 0.80 because obj1, obj2"]
+    assert [li.text for li in right.one("ul", "scores").all("li")] == ["one(img) 0.10", "two(img) 0.80"]
+
+
+def test_every_question_has_a_summary_and_filters(tmp_path: Path) -> None:
+    page = parse(asked_page(tmp_path).read_text())
+    assert page.one("p", "lead").text.startswith(
+        "Are red(img) and blue(img) true? Which is it, one(img) or two(img)? Each image")
+    figures = [{div.one("dt").text: div.one("dd").text for div in one.all("div")} for one in page.all("dl", "figures")]
+    assert figures == [{"images": "3", "with a wrong answer": "1", "failed": "1"},
+                       {"accuracy": "100.00%", "wrong": "0"}, {"accuracy": "50.00%", "wrong": "1"},
+                       {"accuracy": "100.00%", "wrong": "0"}]
+    assert len(list(page.all("table", "confusion"))) == len(list(page.all("svg", "reliability"))) == 3
+    form = page.one("form")
+    filters = {one["data-end"]: [r["value"] for r in one.all("input")] for one in form.all("fieldset")}
+    assert filters == {"": ["all", "wrong", "error"], "-0": ["all", "wrong", "answer true", "answer false"],
+                       "-1": ["all", "wrong", "answer true", "answer false"],
+                       "-2": ["all", "wrong", "answer two(img)", "answer none"]}
+    assert [o["value"] for o in form.all("option")] == [
+        "written", "high-0", "low-0", "high-1", "low-1", "high-2", "low-2", "file", "answer-0", "label-0", "answer-1",
+        "label-1", "answer-2", "label-2"]

@@ -1,143 +1,160 @@
-"""Rows on disk: whole, in order, and gone on with."""
+"""`nsfrc.infer`: the same rows, files and pages as the command gives, from Python."""
 
 from __future__ import annotations
 
-import csv
 import json
+import sys
+from collections import Counter
 from pathlib import Path
+from types import ModuleType
 
 import numpy as np
 import pytest
+from PIL import Image
 
+import nsfrc
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.results import Row, Writer
-
-ONE, TWO = ["kp(img)"], ["a(img)", "b(img,'x, y')"]
-MADE = {"program": "rules 1", "threshold": "0.5"}
-
-
-def row(file: str, *scores: float, label: str | None = "true", answer: str | None = "true") -> Row:
-    if len(scores) > 1:
-        label, answer = TWO[0], TWO[1]
-    return Row(file, Path(file), label, scores, answer, None if label is None else answer == label,
-               objects=np.array([[0.123456, 1]], dtype=np.float32), dimensions=("red", "objectness"))
+from nsfrc.inference import images, predictor
+from nsfrc.pipelines import Pipeline
+from tests.cli.support import Run, arguments
+from tests.inference.support import NO, ONE, SEVERAL, YES, install, labelled, save
 
 
-FAILED = Row('say "no", twice.png', Path("x"), None, error="damaged, or cut off")
+@pytest.fixture
+def here(run: Run, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """A folder with a program, the perception that reads pixels, and labelled images in d."""
+    install(run.folder, monkeypatch)
+    (run.folder / "rules.pl").write_text(ONE)
+    labelled(run.folder / "d", 3)
+    return run
 
 
-@pytest.mark.parametrize("targets", [ONE, TWO])
-def test_csv(targets: list[str], tmp_path: Path) -> None:
-    scores = (0.25,) if targets is ONE else (0.25, 0.5)
-    with Writer(tmp_path / "r.csv", targets, MADE) as writer:
-        writer.write([row("a.png", *scores), FAILED])
-        assert not (tmp_path / "r.csv").exists()
-        writer.finish()
-    with open(tmp_path / "r.csv", newline="", encoding="utf-8") as file:
-        header, first, second = csv.reader(file)
-    assert header == ["file", "label", *(["score"] if targets is ONE else TWO), "answer", "error"]
-    label, answer = ("true", "true") if targets is ONE else TWO
-    assert first == ["a.png", label, *[f"{s:.4f}" for s in scores], answer, ""]
-    assert second == [FAILED.file, "", *[""] * len(targets), "", FAILED.error]
-    assert sorted(p.name for p in tmp_path.iterdir()) == ["r.csv"]
+def infer(given: object = "d", **options: object) -> nsfrc.Results:
+    return nsfrc.infer(given, "rules.pl", perception="readable:Readable", trust=True, **options)  # type: ignore[arg-type]
 
 
-def test_json_lines(tmp_path: Path) -> None:
-    for name, targets, scores in (("one", ONE, (0.25,)), ("two", TWO, (0.25, 0.5))):
-        with Writer(tmp_path / f"{name}.jsonl", targets, MADE) as writer:
-            writer.write([row("a.png", *scores), FAILED])
-            writer.finish()
-    one, failed = map(json.loads, (tmp_path / "one.jsonl").read_text().splitlines())
-    assert one == {"file": "a.png", "label": "true", "score": 0.25, "answer": "true", "error": None,
-                   "reason": None, "dimensions": ["red", "objectness"], "objects": [[0.1235, 1.0]]}
-    assert failed == {"file": FAILED.file, "label": None, "score": None, "answer": None, "error": FAILED.error,
-                      "reason": None, "dimensions": None, "objects": None}
-    two = json.loads((tmp_path / "two.jsonl").read_text().splitlines()[0])
-    assert two["scores"] == dict(zip(TWO, (0.25, 0.5), strict=True))
+def test_rows_come_while_they_are_asked_for(here: Run) -> None:
+    results = infer(batch_size=2)
+    assert len(results) == 6 and "0 answered so far" in repr(results)
+    first = next(iter(results))
+    assert (first.file, first.label, first.answer, first.right) == ("false/0.png", "false", "false", True)
+    assert "2 answered so far" in repr(results)
+    assert [row.file for row in results] == [row.file for row in results.rows] and results[-1].file == "true/2.png"
+    assert results[0] is first and len(results[1:3]) == 2
+    assert results.measures.accuracy == 1.0 and results.targets == ["kp(img)"] and results.warnings == ()
+    assert results.settings["threshold"] == "0.5 by default"
+    assert first.reason is not None and "color(obj1,red) 0.00" in first.reason and first.reasons[0].atom == "kp(img)"
 
 
-@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
-@pytest.mark.parametrize("targets", [ONE, TWO])
-def test_resume(targets: list[str], suffix: str, tmp_path: Path) -> None:
-    out = tmp_path / f"r.{suffix}"
-    rows = [row(f"{i}.png", *[0.25] * len(targets)) for i in range(4)] + [FAILED]
-    with Writer(out, targets, MADE) as writer:
-        writer.write(rows)
-        writer.finish()
-    whole = out.read_bytes()
-    out.unlink()
-    with Writer(out, targets, MADE) as writer:
-        writer.write([rows[0], FAILED])
-    part = tmp_path / f"r.{suffix}.part"
-    part.write_bytes(part.read_bytes() + b'2.png,tr')  # half a line, as a crash leaves it
-    with Writer(out, targets, MADE, resume=True) as writer:
-        assert writer.resumed
-        first, second = writer.finished()
-        assert (first.file, first.label, first.scores, first.answer, first.right, first.error) == (
-            "0.png", rows[0].label, rows[0].scores, rows[0].answer, targets is ONE, None)
-        assert (second.file, second.scores, second.answer, second.error) == (FAILED.file, (), None, FAILED.error)
-        writer.write(rows[1:4])
-        writer.finish()
-    assert sorted(out.read_bytes().splitlines()) == sorted(whole.splitlines())
-    assert [p.name for p in tmp_path.iterdir()] == [out.name]
-
-
-def test_a_new_start_forgets_the_part(tmp_path: Path) -> None:
-    for _ in range(2):
-        with Writer(tmp_path / "r.csv", ONE, MADE) as writer:
-            writer.write([row("a.png", 0.5)])
-    with Writer(tmp_path / "r.csv", ONE, MADE, resume=True) as writer:
-        assert len(list(writer.finished())) == 1
-    with Writer(tmp_path / "other.csv", ONE, MADE, resume=True) as writer:
-        assert not writer.resumed and not list(writer.finished())
-
-
-def test_another_question_is_refused(tmp_path: Path) -> None:
-    with Writer(tmp_path / "r.csv", ONE, MADE) as writer:
-        writer.write([row("a.png", 0.5)])
-    before = (tmp_path / "r.csv.part").read_bytes()
-    with pytest.raises(NsfrcError, match=r"made with threshold 0.5, and now it is 0.7: leave out --resume"):
-        Writer(tmp_path / "r.csv", ONE, {**MADE, "threshold": "0.7"}, resume=True)
-    with pytest.raises(NsfrcError, match=r"r\.csv\.part:1: not a row"):
-        Writer(tmp_path / "r.csv", TWO, MADE, resume=True)
-    assert (tmp_path / "r.csv.part").read_bytes() == before
-
-
-@pytest.mark.parametrize("note", [None, "{", "[]"])
-def test_a_part_of_unknown_origin_is_refused(note: str | None, tmp_path: Path) -> None:
-    with Writer(tmp_path / "r.csv", ONE, MADE) as writer:
-        writer.write([row("a.png", 0.5)])
-    if note is None:
-        (tmp_path / "r.csv.part.json").unlink()
-    else:
-        (tmp_path / "r.csv.part.json").write_text(note)
-    with pytest.raises(NsfrcError, match="nobody knows what"):
-        Writer(tmp_path / "r.csv", ONE, MADE, resume=True)
-
-
-@pytest.mark.parametrize(("suffix", "line"), [
-    ("csv", b"a.png,true"), ("csv", b"a.png,true,much,true,"), ("csv", b"\xff\xfe"), ("csv", b'"a'),
-    ("csv", b"a.png,,0.5,maybe,"), ("csv", b"a.png,true,nan,true,"), ("csv", b"a.png,true,inf,true,"),
-    ("jsonl", b"[]"), ("jsonl", b"{}"), ("jsonl", b"{"), ("jsonl", b'{"file": 1, "score": null, "answer": "x"}'),
-])
-def test_spoilt_rows_are_refused(suffix: str, line: bytes, tmp_path: Path) -> None:
-    with Writer(tmp_path / f"r.{suffix}", ONE, MADE) as writer:
-        writer.write([row("a.png", 0.5)])
-    part = tmp_path / f"r.{suffix}.part"
-    part.write_bytes(part.read_bytes() + line + b"\n")
-    number = 3 if suffix == "csv" else 2
-    with Writer(tmp_path / f"r.{suffix}", ONE, MADE, resume=True) as writer, pytest.raises(
-        NsfrcError, match=f"r.{suffix}.part:{number}: not a row of results"
-    ):
-        list(writer.finished())
-
-
-def test_where_rows_cannot_go(tmp_path: Path) -> None:
+def test_files_and_pages_are_those_of_the_command(here: Run) -> None:
+    here.good(*arguments("--program", "rules.pl", "--out", "r.csv", "--report", "r.html"))
+    here.good(*arguments("--program", "rules.pl", "--out", "r.jsonl"))
+    results = infer()
+    for name in ("r.csv", "r.jsonl", "r.html"):
+        written = (results.report if name.endswith("html") else results.write)(f"own.{name}")
+        assert written == Path(f"own.{name}") and written.read_bytes() == Path(name).read_bytes()
     with pytest.raises(NsfrcError, match=r"must end in \.csv or \.jsonl"):
-        Writer(tmp_path / "r.xlsx", ONE, MADE)
-    (tmp_path / "folder.csv").mkdir()
-    with pytest.raises(NsfrcError, match="is a folder"):
-        Writer(tmp_path / "folder.csv", ONE, MADE)
-    (tmp_path / "file").touch()
-    with pytest.raises(NsfrcError, match="cannot write"):
-        Writer(tmp_path / "file" / "r.csv", ONE, MADE)
+        results.write("r.xlsx")
+    assert not list(here.folder.glob("*.part*")) and not list(here.folder.glob(".*.lock"))
+
+
+def test_each_image_is_decoded_once_and_explained_once(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    opened: Counter[str] = Counter()
+    explained = []
+    decoded, explain = images._decoded, predictor.explain
+    monkeypatch.setattr(images, "_decoded", lambda *given: opened.update([str(given[1])]) or decoded(*given))
+    monkeypatch.setattr(predictor, "explain", lambda *given: explained.append(1) or explain(*given))
+    here.good(*arguments("--out", "r.jsonl", "--report", "r.html", "--json"))
+    assert sorted(opened.values()) == [1] * 6 and len(explained) == 6
+    opened.clear()
+    results = infer()
+    results.report("own.html")
+    results.write("own.jsonl")
+    results.report("again.html")
+    assert sorted(opened.values()) == [1] * 6 and len(explained) == 12
+
+
+def test_without_reasons(here: Run) -> None:
+    results = infer(explain=False)
+    assert results[0].reason is None and results[0].thumbnail is None
+    with pytest.raises(NsfrcError, match="explain=True"):
+        results.report("r.html")
+
+
+def test_files_that_fail_are_rows(here: Run) -> None:
+    (here.folder / "d" / "true" / "1.png").write_bytes(b"nothing")
+    results = infer()
+    assert [row.error is None for row in results] == [True] * 4 + [False, True]
+    assert results.measures.failed == 1
+
+
+def test_images_in_memory_and_on_disk(here: Run) -> None:
+    path = save(here.folder / "a.png", YES)
+    given = [path, path.read_bytes(), NO, Image.fromarray(YES), "d/false/0.png", b"no image", 3]
+    results = infer(given)
+    assert [(row.file, row.answer) for row in results] == [
+        (str(path), "true"), ("image 2", "true"), ("image 3", "false"), ("image 4", "true"), ("d/false/0.png", "false"),
+        ("image 6", None), ("image 7", None)]
+    assert "not an image" in (results[5].error or "") and "a int is not an image" in (results[6].error or "")
+    assert "data:image/" in results.report("r.html").read_text()
+    assert infer(YES)[0].answer == "true" and len(infer(np.stack([YES, NO]))) == 2
+
+
+def test_an_interruption_loses_no_rows(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    results = infer(batch_size=2)
+    seen = iter(results)
+    next(seen)
+    call = Pipeline.predict
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Pipeline, "predict", stop)
+    with pytest.raises(KeyboardInterrupt):
+        list(seen)
+    monkeypatch.setattr(Pipeline, "predict", call)
+    assert [row.file for row in results] == [row.file for row in infer()]
+
+
+def test_a_program_or_a_pipeline_that_is_there_already(here: Run) -> None:
+    wanted = [row.scores for row in infer()]
+    program = nsfrc.compile("rules.pl")
+    assert [row.scores for row in nsfrc.infer("d", program, perception="readable:Readable", trust=True)] == wanted
+    pipe = nsfrc.pipeline(program, "readable:Readable", trust=True)
+    results = nsfrc.infer("d", pipe)
+    assert [row.scores for row in results] == wanted and results.settings["program"] == "rules (as it was given)"
+    with pytest.raises(NsfrcError, match="a pipeline has its perception"):
+        nsfrc.infer("d", pipe, steps=3)
+
+
+@pytest.mark.parametrize(("given", "options", "message"), [
+    ("d", {"threshold": 1.5}, "threshold is a number from 0 to 1"), ("d", {"batch_size": 0}, "numbers, at least 1"),
+    ("gone", {}, "cannot open the folder of images gone"), ("none", {}, "there are no images in none"),
+    ([], {}, "the list is empty"), ("d", {"device": "abacus"}, "device 'abacus' cannot be used"),
+])
+def test_what_cannot_be(given: object, options: dict[str, object], message: str, here: Run) -> None:
+    (here.folder / "none").mkdir()
+    with pytest.raises(NsfrcError, match=message):
+        infer(given, **options)
+
+
+def test_threads_are_as_before(here: Run) -> None:
+    import torch
+
+    before = torch.get_num_threads()
+    assert [row.scores for row in infer(threads=4)] == [row.scores for row in infer()]
+    assert torch.get_num_threads() == before
+
+
+def test_a_table(here: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(NsfrcError, match="to_pandas needs pandas, which is not installed: pip install pandas"):
+        infer().to_pandas()
+    pandas = ModuleType("pandas")
+    pandas.DataFrame = list  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "pandas", pandas)
+    rows = infer().to_pandas()
+    assert len(rows) == 6 and list(rows[0]) == ["file", "label", "score", "answer", "right", "error", "reason"]
+    assert json.loads(json.dumps(rows[0]))["right"] is True
+    (here.folder / "rules.pl").write_text(SEVERAL)
+    assert list(infer("d/true/0.png").to_pandas()[0])[2:5] == ["warm(img)", "cold(img)", "odd(img)"]

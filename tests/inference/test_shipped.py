@@ -14,9 +14,11 @@ from nsfrc.data.figures import Figure
 from nsfrc.data.kandinsky import PATTERNS, Labelled, figure
 from nsfrc.data.render import render
 from nsfrc.inference import calibration
-from nsfrc.inference.folders import folder, match_labels
+from nsfrc.inference.folders import folder
 from nsfrc.inference.images import prepare, to_tensor
-from nsfrc.inference.stream import Asked, infer
+from nsfrc.inference.labels import from_folders
+from nsfrc.inference.predictor import Asked, Predictor
+from nsfrc.inference.stream import stream
 from nsfrc.perception import weights
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
@@ -76,8 +78,9 @@ def test_answers_to_published_figures(pattern: str, pipes: dict[str, Pipeline]) 
         pytest.skip("the published sample figures are not here")
     pipe = pipes[pattern]
     listing = folder(images)
-    labels = match_labels(listing.classes, pipe.program.targets)
-    rows = [row for rows in infer(pipe, listing, Asked(threshold(pipe), labels)) for row in rows]
+    labels = from_folders(listing.classes, pipe.program.questions)
+    asked = Asked({"kp(img)": threshold(pipe)}, labels)
+    rows = [row for rows in stream(Predictor(pipe, asked), listing) for row in rows]
     assert len(rows) >= 25
     wrong = {row.file for row in rows if not row.right} - MISLABELLED.get(pattern, set())
     assert len(wrong) <= (0 if pattern in ("twopairs", "threepairs", "closeby") else 1), wrong
@@ -132,8 +135,9 @@ def test_examples_are_answered_rightly(pipes: dict[str, Pipeline]) -> None:
     for pattern, pipe in pipes.items():
         images = Path(__file__).parents[2] / "examples/figures" / pattern
         listing = folder(images)
-        labels = match_labels(listing.classes, pipe.program.targets)
-        rows = [row for rows in infer(pipe, listing, Asked(threshold(pipe), labels)) for row in rows]
+        labels = from_folders(listing.classes, pipe.program.questions)
+        asked = Asked({"kp(img)": threshold(pipe)}, labels)
+        rows = [row for rows in stream(Predictor(pipe, asked), listing) for row in rows]
         assert np.all([row.right for row in rows]) and len(rows) == 12
 
 
@@ -144,8 +148,8 @@ def scenes() -> Pipeline:
 
 def test_example_scenes_are_answered_rightly(scenes: Pipeline) -> None:
     listing = folder(Path(__file__).parents[2] / "examples/scenes")
-    labels = match_labels(listing.classes, scenes.program.targets)
-    rows = [row for rows in infer(scenes, listing, Asked(labels=labels)) for row in rows]
+    labels = from_folders(listing.classes, scenes.program.questions)
+    rows = [row for rows in stream(Predictor(scenes, Asked(labels=labels)), listing) for row in rows]
     assert [row.right for row in rows] == [True] * 12
 
 
@@ -164,6 +168,6 @@ def test_the_detector_for_scenes_on_published_images(program: str, least: float)
     if not images.is_dir():
         pytest.skip("the published images are not here")
     pipe, listing = pipeline(program, "yolo_clevr"), folder(images)
-    labels = match_labels(listing.classes, pipe.program.targets)
-    rows = [row for rows in infer(pipe, listing, Asked(labels=labels)) for row in rows]
+    labels = from_folders(listing.classes, pipe.program.questions)
+    rows = [row for rows in stream(Predictor(pipe, Asked(labels=labels)), listing) for row in rows]
     assert np.mean([row.right for row in rows]) >= least

@@ -15,14 +15,16 @@ import nsfrc
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Item, folder
 from nsfrc.inference.images import to_tensor
-from nsfrc.inference.results import Row
-from nsfrc.inference.stream import Asked, answer, infer
+from nsfrc.inference.labels import Labels
+from nsfrc.inference.predictor import Asked, Predictor
+from nsfrc.inference.rows import Row
+from nsfrc.inference.stream import Reading, stream
 from nsfrc.perception.base import Perception
 from nsfrc.perception.yolo import Yolo
 from nsfrc.pipelines import Pipeline, pipeline
 from tests.inference.support import NO, ONE, YES, install, labelled, pixels, save, thing
 
-LABELS = {"true": "true", "false": "false"}
+LABELS = Labels("kp(img)", {"true": "true", "false": "false"})
 
 
 class Net(Perception):
@@ -47,8 +49,11 @@ def pipe(tmp_path: Path) -> Pipeline:
     return pipeline(tmp_path / "rules.pl", Net(2))
 
 
-def rows(pipe: Pipeline, items: list[Item], **asked: object) -> dict[str, Row]:
-    found = [row for batch in infer(pipe, items, Asked(labels=LABELS, **asked)) for row in batch]  # type: ignore[arg-type]
+def rows(
+    pipe: Pipeline, items: list[Item], batch_size: int = 16, decoders: int = 1, **asked: bool
+) -> dict[str, Row]:
+    predictor = Predictor(pipe, Asked(labels=LABELS, **asked))  # type: ignore[arg-type]
+    found = [row for batch in stream(predictor, items, Reading(batch_size, decoders)) for row in batch]
     assert [row.file for row in found] == [item.name for item in items]
     return {row.file: row for row in found}
 
@@ -149,8 +154,9 @@ def test_a_score_that_is_no_number(pipe: Pipeline, tmp_path: Path, monkeypatch: 
     assert (row.error, row.scores) == ("reasoning gave no number (NaN or infinite)", ())
 
 
-def test_of_several_targets_all_digits_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (tmp_path / "rules.pl").write_text(ONE + "\n:- target(other(img)). other(X) :- kp(X).\n")
+def test_of_classes_all_digits_count(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    text = ONE.replace(":- target(kp(img)).", ":- classes([kp(img), other(img)]). other(X) :- kp(X).")
+    (tmp_path / "rules.pl").write_text(text.replace(":- semantics(paper).", ""))
     pipe = pipeline(tmp_path / "rules.pl", Net(2))
     monkeypatch.setattr(pipe.reasoner, "forward", lambda V0: torch.tensor([[0.99996, 0.99999]]).repeat(len(V0), 1))
     save(tmp_path / "d" / "a.png", YES)
@@ -160,7 +166,7 @@ def test_of_several_targets_all_digits_count(tmp_path: Path, monkeypatch: pytest
 
 def test_rows(pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
-    readable = pipeline(tmp_path / "rules.pl", "readable:Readable")
+    readable = pipeline(tmp_path / "rules.pl", "readable:Readable", trust=True)
     root = labelled(tmp_path / "d", 2)
     save(root / "false" / "2.png", YES)
     (root / "true" / "9.png").touch()
@@ -175,18 +181,20 @@ def test_rows(pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     good = found["true/0.png"]
     assert good.error is None and good.scores[0] > 0.95 and good.scores[0] == round(good.scores[0], 4)
     assert good.objects is not None and good.objects.shape == (2, 11)
-    assert good.V_T is None and good.picture is None
+    assert good.V0 is None and good.thumbnail is None and good.reason is None
 
 
 def test_everything(pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
-    readable = pipeline(tmp_path / "rules.pl", "readable:Readable")
+    readable = pipeline(tmp_path / "rules.pl", "readable:Readable", trust=True)
     items = list(folder(labelled(tmp_path / "d", 2)))
-    plain, full = rows(readable, items), rows(readable, items, everything=True)
+    plain, full = rows(readable, items), rows(readable, items, pictures=True)
     for name, row in full.items():
-        assert row.scores == plain[name].scores and row.picture is not None and row.picture.pixels.shape == (16, 16, 3)
-        assert row.V_T is not None and row.V_T.shape == (readable.program.plan.G,)
-        assert row.V_T[readable.program.index("kp(img)")] == pytest.approx(row.scores[0], abs=1e-4)
+        assert row.scores == plain[name].scores and row.thumbnail is not None
+        assert (row.thumbnail.width, row.thumbnail.height) == (16, 16) and row.thumbnail.data
+        assert row.V0 is not None and row.V0.shape == (readable.program.plan.G,)
+        assert row.reasons[0].atom == "kp(img)" and row.reasons[0].value == pytest.approx(row.scores[0], abs=1e-4)
+        assert row.reason is not None and row.reason.startswith("kp(img) ")
 
 
 def test_files_are_not_read_far_ahead(pipe: Pipeline, tmp_path: Path) -> None:
@@ -199,17 +207,17 @@ def test_files_are_not_read_far_ahead(pipe: Pipeline, tmp_path: Path) -> None:
             taken += 1
             yield Item(path, f"{taken}.png")
 
-    batches = infer(pipe, endless(), Asked(batch_size=4))
+    batches = stream(Predictor(pipe), endless(), Reading(4))
     for done in range(1, 6):
         assert len(next(batches)) == 4
         assert taken <= 4 * done + 8
-    batches.close()  # type: ignore[attr-defined]
+    batches.close()
     assert not [t for t in threading.enumerate() if t.name.startswith("nsfrc-read")]
 
 
 def test_a_perception_that_fails(pipe: Pipeline, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     install(tmp_path, monkeypatch)
-    failing = pipeline(tmp_path / "rules.pl", "readable:Failing")
+    failing = pipeline(tmp_path / "rules.pl", "readable:Failing", trust=True)
     save(tmp_path / "d" / "a.png", pixels(thing(), stop=True))
     with pytest.raises(NsfrcError, match=r"perception readable:Failing:[0-9a-f]+ failed: RuntimeError: no such luck"):
         rows(failing, list(folder(tmp_path / "d")))
@@ -244,11 +252,6 @@ def test_too_large_a_batch(
     save(tmp_path / "d" / "a.png", NO)
     with pytest.raises(NsfrcError, match="smaller --batch-size"):
         rows(pipe, list(folder(tmp_path / "d")))
-
-
-def test_answers() -> None:
-    assert [answer((s,), ["kp(img)"], 0.6) for s in (0.59, 0.6, 1.0)] == ["false", "true", "true"]
-    assert [answer((0.1, 0.3, 0.3), ["a", "b", "c"], least) for least in (0.0, 0.3, 0.31)] == ["b", "b", "none"]
 
 
 def test_public_name() -> None:

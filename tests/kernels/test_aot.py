@@ -317,11 +317,11 @@ def check_folder(folder: Path, reported: list[dict]) -> None:
 
 
 def test_arguments_are_those_of_the_machine_code(clean: None) -> None:
-    from nsfrc.engines.gpu import folder
+    from nsfrc.engines.gpu import kernel_folder
 
     program = compile_program("closeby")
     compiled = [aot.compile_kernel(k, "sm_80") for k in aot.kernels(program) if k.label in ("clause_start_back",)]
-    (entry,) = json.loads(folder.contents(program, compiled, "ptx")["kernels.json"])["kernels"]
+    (entry,) = json.loads(kernel_folder.contents(program, compiled, "ptx")["kernels.json"])["kernels"]
     parameters = re.findall(r"\.param \.(\w+)", re.findall(r"\.visible \.entry[^{]*", compiled[0].ptx)[0])
     sizes = {"u64": "*", "u32": "i32", "f32": "fp32"}
     assert [sizes[p] for p in parameters] == [

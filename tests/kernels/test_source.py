@@ -150,8 +150,8 @@ def test_messages(tmp_path: Path) -> None:
     text = emit(shipped("closeby"))
     lines = child(tmp_path, text, REFUSE, "narrow", "flat", "double", "whole").splitlines()
     assert lines == [
-        "V0 has shape [2, 42]; it must be [B, 43], a column an atom of ATOMS",
-        "V0 has shape [43]; it must be [B, 43], a column an atom of ATOMS",
+        "V0 has shape [2, 42]; it must be [B, 43], one column per atom of ATOMS",
+        "V0 has shape [43]; it must be [B, 43], one column per atom of ATOMS",
         "V0 is torch.float64; the kernels compute in float32: give them V0.float()",
         "V0 is torch.int64; the kernels compute in float32: give them V0.float()",
     ]
@@ -192,6 +192,7 @@ def test_same_program_same_bytes(tmp_path: Path) -> None:
 
 
 ODD = r"""
+:- semantics(paper).
 :- use_module(library(nsfr)).
 :- type(image, [img]).
 :- type(color, ['a\nb', 'it\'s', 'q"uote', 'back\\slash', '\"\"\"', 'é😀', plain]).

@@ -79,7 +79,7 @@ def test_training_learns_resumes_exactly_and_writes_what_yolo_loads(tmp_path: Pa
     assert all(tensor.dtype != torch.float32 for tensor in one.values())
     with pytest.raises(NsfrcError, match=r"--lr 0.002, not 0.1: resume with --lr 0.002"):
         train(replace(TINY, lr=0.1), tmp_path / "other", resume=True)
-    with pytest.raises(NsfrcError, match="go on with --resume"):
+    with pytest.raises(NsfrcError, match="continue with --resume"):
         train(TINY, tmp_path / "other")
 
 
@@ -238,7 +238,7 @@ def test_the_command_line(tmp_path: Path) -> None:
     finished = CliRunner().invoke(cli, [*arguments, "--resume"])
     torch.set_num_threads(threads)
     assert finished.exit_code == 0, finished.output
-    assert "going on after epoch 1 of 2" in finished.output and f"written to {out}" in finished.output
+    assert "continuing after epoch 1 of 2" in finished.output and f"written to {out}" in finished.output
     assert Yolo.build(3, out).size == (64, 64)
 
 

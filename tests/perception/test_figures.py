@@ -1,4 +1,4 @@
-"""What tells images that are no Kandinsky figures; figures are never taken for such."""
+"""Signs of images that are not Kandinsky figures; figures never show them."""
 
 from __future__ import annotations
 
@@ -42,11 +42,11 @@ def test_grey_figures() -> None:
 def test_grounds(shade: int) -> None:
     picture = np.full((160, 160, 3), shade, dtype=np.uint8)
     picture[0:60, 40:80] = 255, 0, 0  # what touches the border does not count
-    assert doubts(picture) == (("on a dark ground",) if shade < 150 else ())
+    assert doubts(picture) == (("on a dark background",) if shade < 150 else ())
     assert "without colour" not in doubts(np.full_like(picture, shade))  # an empty figure is one
 
 
 def test_scenes_have_a_dark_ground_by_right() -> None:
     picture = np.full((128, 192, 3), 90, dtype=np.uint8)
     assert YoloClevr(4).doubts(picture, (300, 200)) == () and YoloClevr(4).doubts(picture, (300, 300)) == ("not 3:2",)
-    assert Yolo(4).doubts(picture, (300, 200)) == ("on a dark ground",)
+    assert Yolo(4).doubts(picture, (300, 200)) == ("on a dark background",)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import torch
 
-from nsfrc.camera import HEIGHT, WIDTH, Camera
 from nsfrc.data.clevr.making import free
 from nsfrc.data.clevr.scenes import Scene, truth
 from nsfrc.perception.base import Perception
+from nsfrc.perception.camera import HEIGHT, WIDTH, Camera
 from nsfrc.perception.slot_attention import SlotAttention
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -84,7 +85,7 @@ def test_yolo_with_weights(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(("name", "size"), [("Plain", (8, 16)), ("Proper", (8, 8))])
 def test_a_class_of_the_users(own: str, name: str, size: tuple[int, int]) -> None:
-    model = perception.create(f"{own}:{name}", 4)
+    model = perception.create(f"{own}:{name}", 4, trust=True)
     assert isinstance(model, perception.Perception) and not model.training
     assert (model.size, model.objects, model.dimensions[-1]) == (size, 4, "objectness")
     assert model.column("objectness") == len(model.dimensions) - 1
@@ -93,15 +94,15 @@ def test_a_class_of_the_users(own: str, name: str, size: tuple[int, int]) -> Non
 
 @pytest.mark.parametrize("name", ["Plain", "Proper"])
 def test_weights_of_the_users(own: str, name: str, tmp_path: Path) -> None:
-    plain = perception.create(f"{own}:{name}", 4)
+    plain = perception.create(f"{own}:{name}", 4, trust=True)
     width = len(plain.dimensions)
     save_file({"scale": torch.full((width,), 0.5)}, tmp_path / "own.safetensors")
-    model = perception.create(f"{own}:{name}", 4, tmp_path / "own.safetensors")
+    model = perception.create(f"{own}:{name}", 4, tmp_path / "own.safetensors", trust=True)
     assert torch.equal(model(torch.ones(1, 3, *model.size)), torch.full((1, 4, width), 0.5))
     assert model.identity != plain.identity and model.identity.startswith(f"{own}:{name}:")
     save_file({"other": torch.zeros(1)}, tmp_path / "own.safetensors")
     with pytest.raises(NsfrcError, match="no tensor scale"):
-        perception.create(f"{own}:{name}", 4, tmp_path / "own.safetensors")
+        perception.create(f"{own}:{name}", 4, tmp_path / "own.safetensors", trust=True)
 
 
 @pytest.mark.parametrize(("name", "message"), [
@@ -118,22 +119,43 @@ def test_weights_of_the_users(own: str, name: str, tmp_path: Path) -> None:
 ])
 def test_what_is_wrong_with_a_class_is_said(own: str, name: str, message: str) -> None:
     with pytest.raises(NsfrcError, match=message):
-        perception.create(f"{own}:{name}", 4)
+        perception.create(f"{own}:{name}", 4, trust=True)
 
 
 def test_a_module_that_cannot_be_imported(own: str, tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match="cannot import no_such_module"):
-        perception.create("no_such_module:Model", 4)
+        perception.create("no_such_module:Model", 4, trust=True)
     (tmp_path / f"bad_{own}.py").write_text("1 / 0")
     with pytest.raises(NsfrcError, match="ZeroDivisionError"):
-        perception.create(f"bad_{own}:Model", 4)
+        perception.create(f"bad_{own}:Model", 4, trust=True)
 
 
-def test_entry_points_of_other_packages(own: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_entry_points_of_other_packages(own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are installed, and so need no trust; the current folder is not looked into for them."""
     found = [EntryPoint("theirs", f"{own}:Plain", perception.GROUP)]
     monkeypatch.setattr(perception, "entry_points", lambda group: found if group == perception.GROUP else [])
     assert perception.names() == sorted(["theirs", *perception.BUILT_IN])
+    with pytest.raises(NsfrcError, match=f"cannot import {own}: ModuleNotFoundError: .*is it installed"):
+        perception.create("theirs", 2)
+    monkeypatch.syspath_prepend(tmp_path)
     assert perception.create("theirs", 2).objects == 2
+
+
+def test_the_best_device_there_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("triton")
+    for there, device in ((False, "cpu"), (True, "cuda")):
+        monkeypatch.setattr(torch.cuda, "is_available", lambda there=there: there)
+        assert perception.usable_device("auto") == device
+
+
+def test_the_current_folder_is_searched_for_what_the_user_trusts_alone(own: str, tmp_path: Path) -> None:
+    """Libraries try to import what they can do without; a stranger's folder may have files of these names."""
+    perception.create("yolo", 2, stored(random_yolo(), tmp_path / "w.safetensors"))
+    with pytest.raises(NsfrcError, match="if you trust that code, allow it with --trust"):
+        perception.create(f"{own}:Plain", 4)
+    assert str(tmp_path) not in sys.path and own not in sys.modules
+    perception.create(f"{own}:Plain", 4, trust=True)
+    assert sys.path[-1] == str(tmp_path)
 
 
 @pytest.mark.parametrize(("device", "hint"), [
@@ -149,4 +171,4 @@ def test_a_module_that_ends_the_process_is_refused(tmp_path: Path, monkeypatch: 
     (tmp_path / "leaving.py").write_text("raise SystemExit(0)\n")
     monkeypatch.syspath_prepend(tmp_path)
     with pytest.raises(NsfrcError, match="cannot import leaving: SystemExit"):
-        perception.create("leaving:Net", 2)
+        perception.create("leaving:Net", 2, trust=True)

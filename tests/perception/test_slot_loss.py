@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from nsfrc.camera import Camera
 from nsfrc.data.clevr.scenes import DIMENSIONS, Scene, Thing, truth
+from nsfrc.perception.camera import Camera
 from nsfrc.training.slots_loss import costs, matching, set_loss
 from nsfrc.training.slots_score import NEAR, average_precision, match, score
 

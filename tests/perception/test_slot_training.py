@@ -15,12 +15,12 @@ import torch
 from click.testing import CliRunner
 from PIL import Image, ImageDraw
 
-from nsfrc.camera import Camera
 from nsfrc.cli import cli
 from nsfrc.data.clevr.layouts import Entry
 from nsfrc.data.clevr.scenes import COLORS, DIMENSIONS, Scene, Thing, to_json, truth
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights
+from nsfrc.perception.camera import Camera
 from nsfrc.perception.slot_attention import SlotAttention
 from nsfrc.training.checkpoint import checkpoint_of, save_checkpoint
 from nsfrc.training.run import no_bar
@@ -154,7 +154,7 @@ def test_training_resumes_exactly_and_writes_what_is_loaded(tmp_path: Path, few:
     assert all(tensor.dtype != torch.float32 for tensor in one.values())
     with pytest.raises(NsfrcError, match=r"--lr 0.0004, not 0.1: resume with --lr 0.0004"):
         train(tiny(few, lr=0.1), tmp_path / "other", resume=True)
-    with pytest.raises(NsfrcError, match="go on with --resume"):
+    with pytest.raises(NsfrcError, match="continue with --resume"):
         train(tiny(few), tmp_path / "other")
 
 
@@ -169,13 +169,13 @@ def test_other_pictures_are_not_gone_on_with(tmp_path: Path) -> None:
     scenes_file = data / "scenes/CLEVR_train_scenes.json"
     before = scenes_file.read_text()
     scenes_file.write_text(before.replace('"rubber"', '"metal"'))
-    with pytest.raises(NsfrcError, match=r"began with other pictures or scenes than --data"):
+    with pytest.raises(NsfrcError, match=r"started with other pictures or scenes than --data"):
         train(tiny(data), out, resume=True)
     scenes_file.write_text(before)
     (data / "images/train/CLEVR_train_000001.png").write_bytes(
         (data / "images/train/CLEVR_train_000000.png").read_bytes()
     )
-    with pytest.raises(NsfrcError, match=r"began with other pictures or scenes than --data"):
+    with pytest.raises(NsfrcError, match=r"started with other pictures or scenes than --data"):
         train(tiny(data), out, resume=True)
 
 
@@ -234,7 +234,7 @@ def test_the_command_line(few: Path, tmp_path: Path) -> None:
     finished = CliRunner().invoke(cli, [*arguments.split(), "--out", str(out), "--resume"])
     torch.set_num_threads(threads)
     assert finished.exit_code == 0, finished.output
-    assert "going on after epoch 1 of 2" in finished.output and "slot_attention:" in finished.output
+    assert "continuing after epoch 1 of 2" in finished.output and "slot_attention:" in finished.output
     assert "--figures" in weights.load(out)[0]["made_by"]["command"]
 
 
@@ -242,8 +242,8 @@ def test_the_command_line(few: Path, tmp_path: Path) -> None:
     ("--model slot_attention", "give a folder of them with --data DIR"),
     ("--model yolo_clevr", "give a folder of them with --data DIR"),
     ("--model yolo --data .", "leave out --data"),
-    ("--model slot_attention --data . --variant s", "--variant is no option of slot_attention"),
-    ("--model yolo --slots 4", "--slots is no option of yolo"),
+    ("--model slot_attention --data . --variant s", "--variant is not an option of slot_attention"),
+    ("--model yolo --slots 4", "--slots is not an option of yolo"),
 ])
 def test_options_of_other_models(arguments: str, message: str, tmp_path: Path) -> None:
     result = CliRunner().invoke(cli, ["train", "perception", *arguments.split(), "--out", str(tmp_path / "w")])

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 import torch
 
-from nsfrc.camera import Camera
 from nsfrc.data.clevr import making
 from nsfrc.data.clevr.outlines import boxes
 from nsfrc.data.clevr.scenes import DIMENSIONS, truth
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import create, weights, yolo_network
 from nsfrc.perception.attributes import CLEVR
+from nsfrc.perception.camera import Camera
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr, places
 

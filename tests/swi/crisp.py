@@ -9,7 +9,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import permutations, product
 
-from nsfrc import ir
+from nsfrc.compiler import ir
 
 Binding = dict[str, str]
 Row = tuple[str, tuple[str, ...]]
@@ -41,16 +41,18 @@ def derive(
 
 def rows(program: ir.Program) -> list[Row]:
     """Ground clauses as (head, body atoms); those with an atom that can never hold are left out."""
+    return list(dict.fromkeys(row for clause in program.clauses for row in clause_rows(clause, program)))
+
+
+def clause_rows(clause: ir.Clause, program: ir.Program) -> Iterator[Row]:
+    """The rows of one clause of a program, one for each assignment."""
     constants = {datatype.name: datatype.constants for datatype in program.types}
-    return list(dict.fromkeys(row for clause in program.clauses for row in clause_rows(clause, constants)))
-
-
-def clause_rows(clause: ir.Clause, constants: Mapping[str, Sequence[str]]) -> Iterator[Row]:
-    """The rows of one clause. `constants`: those of each datatype."""
-    for binding in _assignments(clause, constants):
+    signatures = {predicate.key: predicate.types for predicate in program.predicates}
+    types, apart = [signatures[atom.key] for atom in (clause.head, *clause.body)], kept_apart(program)
+    for binding in (_injective if is_paper(program) else _all_objects_different)(clause, constants, apart):
         atoms = [_arguments(atom, binding) for atom in (clause.head, *clause.body)]
-        possible = all(len(set(args)) == len(args) for args in atoms)
-        if possible and all(_holds(test, binding) for test in clause.filters):
+        possible = all(different(of, args, apart) for of, args in zip(types, atoms, strict=True))
+        if possible and all(holds(test, binding) for test in clause.filters):
             head, *body = (
                 ir.atom_text(atom.name, [ir.quoted(arg) for arg in args])
                 for atom, args in zip((clause.head, *clause.body), atoms, strict=True)
@@ -58,7 +60,32 @@ def clause_rows(clause: ir.Clause, constants: Mapping[str, Sequence[str]]) -> It
             yield head, tuple(body)
 
 
-def _assignments(clause: ir.Clause, constants: Mapping[str, Sequence[str]]) -> Iterator[Binding]:
+def is_paper(program: ir.Program) -> bool:
+    return program.settings.semantics == "paper"
+
+
+def kept_apart(program: ir.Program) -> frozenset[str]:
+    """Datatypes whose constants no atom repeats: all of them under `paper`, those of objects under `anchored`."""
+    return frozenset(t.name for t in program.types if is_paper(program) or t.role == "object")
+
+
+def different(types: Sequence[str], args: Sequence[str], apart: frozenset[str]) -> bool:
+    """Whether an atom with these arguments repeats nothing that it must not."""
+    named = [(of, arg) for of, arg in zip(types, args, strict=True) if of in apart]
+    return len(set(named)) == len(named)
+
+
+def _all_objects_different(
+    clause: ir.Clause, constants: Mapping[str, Sequence[str]], apart: frozenset[str]
+) -> Iterator[Binding]:
+    """All variables of a clause take any constants, those for objects pairwise different ones."""
+    names, types = zip(*clause.types, strict=True) if clause.types else ((), ())
+    for chosen in product(*(constants[datatype] for datatype in types)):
+        if different(types, chosen, apart):
+            yield dict(zip(names, chosen, strict=True))
+
+
+def _injective(clause: ir.Clause, constants: Mapping[str, Sequence[str]], _: frozenset[str]) -> Iterator[Binding]:
     """Head variables take any constants; the others, within a datatype, pairwise different ones."""
     types = dict(clause.types)
     head = list(dict.fromkeys(variable.name for variable in clause.head.variables()))
@@ -77,7 +104,8 @@ def _arguments(atom: ir.Atom, binding: Binding) -> list[str]:
     return [binding[arg.name] if isinstance(arg, ir.Var) else arg.name for arg in atom.args]
 
 
-def _holds(test: ir.Filter, binding: Binding) -> bool:
+def holds(test: ir.Filter, binding: Binding) -> bool:
+    """Whether a test holds of the constants of an assignment."""
     if test.op in ("==", "!="):
         left, right = (_name(side, binding) for side in (test.left, test.right))
         return (left == right) == (test.op == "==")

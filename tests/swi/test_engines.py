@@ -8,11 +8,12 @@ import pytest
 import torch
 
 import nsfrc
-from nsfrc.check import check
+from nsfrc.compiler.check import check
+from nsfrc.compiler.parse import find_program, parse, read
 from nsfrc.errors import Diagnostics, Source
-from nsfrc.parse import find_program, parse, read
 from nsfrc.program import Program
 from tests.engines.support import compile_text
+from tests.examples import SMALL, VOCABULARY, small
 from tests.random_programs import random_program
 from tests.swi import oracle
 from tests.swi.test_shipped import WORLDS
@@ -41,6 +42,16 @@ def test_random_programs(seed: int) -> None:
     heads = {program.atoms[i] for i in program.ground.pair_head}
     asked = rng.sample(sorted(heads), min(len(heads), 40))
     assert thresholded(program, worlds, asked) == oracle.answers(text, worlds, asked), text
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_small_programs(name: str) -> None:
+    """Each a corner of the language, such as constants of two types that share a name."""
+    text = f":- use_module(library(nsfr)).\n:- style_check(-singleton).\n{VOCABULARY}{SMALL[name]}"
+    typed, program, rng = small(name), compile_text(text), random.Random(name)
+    worlds = [random_world(typed, rng) for _ in range(30)]
+    heads = sorted({program.atoms[i] for i in program.ground.pair_head})
+    assert thresholded(program, worlds, heads) == oracle.answers(text, worlds, heads)
 
 
 @pytest.mark.parametrize("name", WORLDS)

@@ -6,9 +6,9 @@ import random
 
 import pytest
 
-from nsfrc.check import check
+from nsfrc.compiler.check import check
+from nsfrc.compiler.parse import parse
 from nsfrc.errors import Diagnostics, Source
-from nsfrc.parse import parse
 from tests.random_programs import random_program
 from tests.swi import crisp, oracle
 from tests.swi.worlds import random_world

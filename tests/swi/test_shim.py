@@ -24,6 +24,16 @@ LOOSE = "loose(X) :- near(X, Y), color(_Z, red), in(Y, img)."
 PATH = "path(X, Y) :- near(X, Y).  path(X, Y) :- near(X, Z), path(Z, Y)."
 EITHER = "either(X) :- ( color(X, red) ; Y = X, size(Y, N), N > 1 )."
 FILTER = "other(X) :- dif(X, Y), X \\== Z, color(Y, red), in(X, img), size(Z, 1), Z \\= Y."
+DIAGONAL = """
+:- type(row, [1, 2, 3]).
+:- neural(row(object, row)).
+:- pred(corner(row, size)).
+at(O, R, N) :- row(O, R), size(O, N).
+corner(1, 1).
+diagonal :- at(_, R, N), R =:= N.
+"""
+ANY = ":- pred(any(object)).  any(_X) :- in(_Y, _I)."
+ASKED = f":- classes([two, any(obj1)]).  :- threshold(two, 0.5), threshold(classes, 0.4).  {TWO}  {ANY}"
 
 CASES = [
     ("two variables are two objects", TWO, "in(obj1,img) color(obj1,red)", "two", False),
@@ -42,6 +52,15 @@ CASES = [
     ("tests wait for their variables", FILTER, "color(obj1,red) in(obj2,img) size(obj3,1)",
      "other(obj2)", True),
     ("tests see constants", FILTER, "color(obj1,red) in(obj2,img) size(obj2,1)", "other(obj2)", False),
+    ("constants of two types differ whatever their names", DIAGONAL, "row(obj1,2) size(obj1,2)", "diagonal", True),
+    ("numbers of two types are compared by value", DIAGONAL, "row(obj1,2) size(obj1,1)", "diagonal", False),
+    ("a fact may name constants of two types alike", DIAGONAL, "row(obj1,1) size(obj1,1)", "corner(1,1)", True),
+    ("a head variable that the body leaves free", ANY, "in(obj2,img)", "any(obj1)", True),
+    ("it takes constants of its type alone", ANY, "in(obj2,img)", "any(red)", False),
+    ("what is asked does nothing", ASKED, "in(obj2,img)", "any(obj1)", True),
+    ("it waits for the body", ANY, "color(obj2,red)", "any(obj1)", False),
+    ("a clause of tests alone", "less(M, N) :- M < N.  :- pred(less(size, size)).", "", "less(1,2)", True),
+    ("whose tests fail", "less(M, N) :- M < N.  :- pred(less(size, size)).", "", "less(2,1)", False),
     ("division by zero is no error", "big(X) :- size(X, N), 4 / (N - 1) > 3.", "size(obj1,1)",
      "big(obj1)", False),
 ]

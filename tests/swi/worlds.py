@@ -5,7 +5,8 @@ from __future__ import annotations
 import random
 from itertools import product
 
-from nsfrc import ir
+from nsfrc.compiler import ir
+from tests.swi import crisp
 
 
 def random_world(program: ir.Program, rng: random.Random) -> set[str]:
@@ -32,5 +33,5 @@ def _true_atoms(
         atoms = [args for args in product(*domains) if rng.random() < density]
     return {
         ir.atom_text(predicate.name, [ir.quoted(arg) for arg in args])
-        for args in atoms if len(set(args)) == len(args)
+        for args in atoms if crisp.different(predicate.types, args, crisp.kept_apart(program))
     }

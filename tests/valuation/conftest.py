@@ -12,7 +12,8 @@ from nsfrc.valuation import registry
 @pytest.fixture
 def fresh() -> Iterator[None]:
     """What a test registers is forgotten after it."""
-    before = dict(registry._registered)
+    before = [(table, dict(table)) for table in (registry._registered, registry._numbers)]
     yield
-    registry._registered.clear()
-    registry._registered.update(before)
+    for table, was in before:
+        table.clear()
+        table.update(was)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from nsfrc.cli.train_concept import NAMES, command
+from nsfrc import vocabulary
+from nsfrc.cli.train_concept import command
 from nsfrc.errors import NsfrcError
 from nsfrc.training.concepts import CONCEPTS, labelled, learn
 from nsfrc.training.concepts_kandinsky import NOISE
@@ -34,7 +35,7 @@ def test_what_is_shipped_has_a_predicate_and_a_command() -> None:
 
 
 def test_the_command_offers_all_concepts() -> None:
-    assert tuple(CONCEPTS) == NAMES
+    assert list(CONCEPTS) == [known.name for known in vocabulary.CONCEPTS]
 
 
 def test_examples_of_closeby() -> None:
@@ -104,8 +105,8 @@ def test_a_file_of_ones_own_goes_before_the_shipped_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("text", "message"), [
-    ("[1]", "is no file of concepts; one looks like"),
-    ('{"closeby": 3}', "is no file of concepts; one looks like"),
+    ("[1]", "is not a concepts file; one looks like"),
+    ('{"closeby": 3}', "is not a concepts file; one looks like"),
     ("{", "it is not JSON"),
     ("\xff\xfe", "it is not JSON"),
     ('{"closeby": {"w": "a"}}', "w of closeby must be a finite number"),
@@ -114,8 +115,8 @@ def test_a_file_of_ones_own_goes_before_the_shipped_one(tmp_path: Path) -> None:
     ('{"closeby": {"w": [1, 2]}}', r"closeby: w has shape \[2\]; it must have \[\]"),
     ('{"closeby": {"w": [[1, 2], [3]]}}', "closeby: w is a list of lists of unequal length"),
     ('{"closeby": {"v": 1}}', "closeby has no parameter v; it has w, b"),
-    ('{"closeby": {"w": 1}}', "closeby lacks b: an entry has all of w, b"),
-    ('{"closeby": {"made_by": {}}}', "closeby lacks w, b"),
+    ('{"closeby": {"w": 1}}', "closeby is missing b: an entry has all of w, b"),
+    ('{"closeby": {"made_by": {}}}', "closeby is missing w, b"),
     ('{"in": {"v": 1}}', "in has no parameter v; it has none"),
     ('{"closebuy": {"w": 1}}', r"there is no neural predicate closebuy: did you mean closeby\?"),
     ('{"online": {"w": 1}}', "has parameters of online; the neural predicates here are closeby, "),
@@ -138,6 +139,6 @@ def test_files_that_are_not_there_or_not_ours(tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match="cannot read"):
         FactsConverter(compiled("closeby"), DIMENSIONS, parameters=tmp_path)
     (tmp_path / "notes.txt").write_text("dear diary")
-    with pytest.raises(NsfrcError, match=r"notes.txt is no file of concepts"):
+    with pytest.raises(NsfrcError, match=r"notes.txt is not a concepts file"):
         command.main(["closeby", "--examples", "20", "--out", str(tmp_path / "notes.txt")], standalone_mode=False)
     assert (tmp_path / "notes.txt").read_text() == "dear diary"

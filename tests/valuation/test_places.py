@@ -11,11 +11,11 @@ import numpy as np
 import pytest
 import torch
 
-from nsfrc.camera import JITTER, PLACE, WIDTH, Camera
 from nsfrc.cli.train_concept import command
 from nsfrc.data.clevr.placing import MARGIN
 from nsfrc.data.clevr.scenes import DIMENSIONS, Scene, Thing, to_json, truth
 from nsfrc.errors import NsfrcError
+from nsfrc.perception.camera import JITTER, PLACE, WIDTH, Camera
 from nsfrc.training.concepts import labelled, learn
 from nsfrc.training.concepts_clevr import MIDDLE, NOISE, WHERE, from_scene, seen
 from nsfrc.valuation import FactsConverter
@@ -233,9 +233,9 @@ def test_learning_from_scene_files(name: str, tmp_path: Path) -> None:
 
 def test_scenes_that_teach_nothing(tmp_path: Path) -> None:
     folder = written(tmp_path / "scenes", scenes(60, 5, seed=2))
-    with pytest.raises(NsfrcError, match="closeby is not learnt from CLEVR scenes, as leftside, rightside, front are"):
+    with pytest.raises(NsfrcError, match="not learnt from CLEVR scenes; only leftside, rightside, front are"):
         learn("closeby", scenes=folder)
-    with pytest.raises(NsfrcError, match=r"few has \d examples of leftside and \d of its opposite.*10 together"):
+    with pytest.raises(NsfrcError, match=r"few has \d examples of leftside and \d of its opposite.*10 in all"):
         learn("leftside", scenes=written(tmp_path / "few", scenes(2, 3, seed=1)))
     with pytest.raises(NsfrcError, match="none has 0 examples of front and 0 of its opposite"):
         learn("front", scenes=written(tmp_path / "none", []))

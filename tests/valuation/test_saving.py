@@ -84,7 +84,7 @@ def test_nothing_is_written_that_could_not_be_read(tmp_path: Path) -> None:
         facts.save_concepts(path)
     assert not path.exists()
     path.write_text("dear diary")
-    with pytest.raises(NsfrcError, match=r"bad.json is no file of concepts"):
+    with pytest.raises(NsfrcError, match=r"bad.json is not a concepts file"):
         FactsConverter(compiled("closeby"), DIMENSIONS).save_concepts(path)
     assert path.read_text() == "dear diary"
 

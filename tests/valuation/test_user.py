@@ -136,7 +136,7 @@ def test_wrong_uses_of_the_decorator() -> None:
         neural_predicate(lambda a: a)  # type: ignore[arg-type]
     with pytest.raises(NsfrcError, match="a function or a torch module"):
         neural_predicate("p")(3)  # type: ignore[type-var]
-    with pytest.raises(NsfrcError, match=r"is no torch\.nn\.Module"):
+    with pytest.raises(NsfrcError, match=r"is not a torch\.nn\.Module"):
         neural_predicate("p")(dict)
 
 

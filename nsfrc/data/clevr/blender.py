@@ -23,11 +23,11 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from nsfrc.artifact import write_whole
 from nsfrc.data.clevr.scenes import COLORS, Scene, Thing
 from nsfrc.data.clevr.stage import LIGHTS, add_camera, add_floor, add_lights, material, mesh
 from nsfrc.data.png import png
 from nsfrc.errors import NsfrcError
+from nsfrc.files import write_whole
 
 
 @dataclass(frozen=True)

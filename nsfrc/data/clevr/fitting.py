@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from nsfrc.camera import HEIGHT, JITTER, LENS, PLACE, SENSOR, WIDTH, Camera
+from nsfrc.perception.camera import HEIGHT, JITTER, LENS, PLACE, SENSOR, WIDTH, Camera
 
 WEIGHTS = np.array([1.0, 1.0, 100.0])  # depths are not rounded, and a unit of them is about a hundred pixels
 STEP = 1e-5

@@ -114,7 +114,7 @@ def _check_images(source: Source, numbered: Iterable[tuple[int, dict[str, Any]]]
 
 
 def _files(folder: Path) -> set[str]:
-    """The names of what is in a folder, which is quicker than to look for each of many; none where there is none."""
+    """The names in a folder, which is faster than looking for each file; none if there is no folder."""
     try:
         return {file.name for file in folder.iterdir()}
     except FileNotFoundError:

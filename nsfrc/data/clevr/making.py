@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from nsfrc.camera import Camera
 from nsfrc.data.clevr import rules
 from nsfrc.data.clevr.placing import Wish, draw_camera, place, wide
 from nsfrc.data.clevr.scenes import COLORS, MATERIALS, SHAPES, SIZES, Scene
+from nsfrc.perception.camera import Camera
 
 FREE = "clevr"
 HANS3, HANS7 = "clevr-hans3", "clevr-hans7"
@@ -37,7 +37,7 @@ def label_of(name: str, index: int) -> int | None:
 
 
 def scene(name: str, seed: int, index: int) -> Scene:
-    """Scene `index` of a set. Exactly one class's rule holds, but for what confounds it.
+    """Scene `index` of a set. Exactly one class's rule holds, except for what confounds it.
 
     Outside of test, classes are confounded: something that their rule does not ask for is always there.
     """

@@ -8,8 +8,8 @@ import numpy as np
 from PIL import Image, ImageDraw
 from scipy.spatial import ConvexHull
 
-from nsfrc.camera import HEIGHT, WIDTH, Camera
 from nsfrc.data.clevr.scenes import Thing
+from nsfrc.perception.camera import HEIGHT, WIDTH, Camera
 
 TURN = np.linspace(0, 2 * np.pi, 48, endpoint=False)
 CIRCLE = np.stack([np.cos(TURN), np.sin(TURN)], axis=1)

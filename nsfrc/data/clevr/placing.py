@@ -8,9 +8,9 @@ from math import sqrt
 
 import numpy as np
 
-from nsfrc.camera import JITTER, PLACE, RADII, REACH, Camera
 from nsfrc.data.clevr.outlines import visible
 from nsfrc.data.clevr.scenes import COLORS, MATERIALS, SHAPES, SIZES, Thing
+from nsfrc.perception.camera import JITTER, PLACE, RADII, REACH, Camera
 
 GAP = 0.25  # between the circles around two things on the floor, at least; see `place` for cubes
 MARGIN = 0.4  # by which one thing is left or right, and in front or behind, of another, at least

@@ -10,8 +10,8 @@ from collections.abc import Callable, Sequence
 from math import inf
 from typing import Protocol
 
-from nsfrc.camera import Camera
 from nsfrc.data.clevr.scenes import Scene, Thing
+from nsfrc.perception.camera import Camera
 
 SIDE = 0.5  # a thing that decides a label is at least so far from the middle of the picture, in the world,
 DEPTH = 0.4  # or so much nearer to the camera, or further from it, than the other thing

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from nsfrc.camera import RADII, Camera
+from nsfrc.perception.camera import RADII, Camera
 
 SHAPES = ("sphere", "cube", "cylinder")
 SIZES = tuple(RADII)
@@ -84,7 +84,7 @@ def to_json(scene: Scene, split: str, index: int, file: str) -> dict[str, Any]:
 
 
 def thing_of(entry: dict[str, Any]) -> tuple[Thing, tuple[float, float, float]]:
-    """The thing of an entry's object, and where its middle is seen; raises KeyError or ValueError where it is none."""
+    """The thing of an entry's object, and where its middle is seen; raises KeyError or ValueError if it is not one."""
     rotation = entry.get("rotation", 0.0)
     if not _finite(rotation):
         raise ValueError(f"rotation is {rotation!r}; it must be a finite number")
@@ -121,7 +121,7 @@ def _three(entry: dict[str, Any], name: str) -> tuple[float, float, float]:
 
 
 def _finite(value: object) -> bool:
-    """Whether a value of a file is a number that a float can hold; true and false are none."""
+    """Whether a value of a file is a number that a float can hold; true and false are not."""
     try:
         return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
     except OverflowError:

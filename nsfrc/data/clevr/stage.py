@@ -6,8 +6,8 @@ import contextlib
 from collections.abc import Generator
 from typing import Any
 
-from nsfrc.camera import LENS, SENSOR
 from nsfrc.data.clevr.scenes import COLORS
+from nsfrc.perception.camera import LENS, SENSOR
 
 # Where the lights stand, how strong they are (watts) and how wide; places differ a little each time.
 LIGHTS = {

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import torch
 
+from nsfrc.compiler.plan import Plan
 from nsfrc.engines import Run
 from nsfrc.engines.base import base_two, kept_slots, not_finite, starting_values
 from nsfrc.engines.cpu.cache import kernel_cache
 from nsfrc.engines.cpu.tables import pack
 from nsfrc.engines.cpu.threads import in_threads
 from nsfrc.errors import NsfrcError
-from nsfrc.plan import Plan
 
 with kernel_cache():
     from nsfrc.engines.cpu.backward import backward
@@ -74,7 +74,7 @@ class Prepared:
     def __init__(self, plan: Plan) -> None:
         self.plan = plan
         self.packed = pack(plan)
-        self.constant = starting_values(plan)
+        self.constant = starting_values(plan.constant)
         self.one_hot = np.eye(plan.C, dtype=np.float32)  # stands in for the weights when they are hard
         self.outputs = {
             "all": np.arange(plan.G, dtype=np.uint32),
@@ -83,12 +83,17 @@ class Prepared:
 
     def parts(self, examples: int, run: Run) -> list[tuple[int, int]]:
         """Ranges of examples, one a thread; one range when threads would not pay."""
-        cost = (self.plan.rows * ROW_NS + self.plan.slots * SLOT_NS) * run.steps * examples
-        threads = min(torch.get_num_threads(), examples, max(1, int(cost // WORTH_A_THREAD)))
-        if run.normalise == "batch" or threads < 2:
+        if run.normalise == "batch":
             return [(0, examples)]
-        bounds = [examples * i // threads for i in range(threads + 1)]
-        return list(pairwise(bounds))
+        return split(examples, (self.plan.rows * ROW_NS + self.plan.slots * SLOT_NS) * run.T)
+
+
+def split(examples: int, nanoseconds: float) -> list[tuple[int, int]]:
+    """Ranges of examples that take so long each, one for every thread; one range when threads would not pay."""
+    threads = min(torch.get_num_threads(), examples, max(1, int(nanoseconds * examples // WORTH_A_THREAD)))
+    if threads == 1:
+        return [(0, examples)]
+    return list(pairwise(examples * i // threads for i in range(threads + 1)))
 
 
 class _Reason(torch.autograd.Function):
@@ -137,15 +142,15 @@ class Call:
         self.outputs = prepared.outputs[run.outputs]
         self.parts = prepared.parts(len(V0), run)
         slots = kept_slots(prepared.plan, run.outputs == "targets")
-        self.past = np.empty((run.steps + 1, slots if keep else 0, len(V0)), np.float32)
-        self.past_z = np.empty((run.steps if keep else 0, len(V0)), np.float32)
+        self.past = np.empty((run.T + 1, slots if keep else 0, len(V0)), np.float32)
+        self.past_z = np.empty((run.T if keep else 0, len(V0)), np.float32)
 
     def _arguments(self, first: int, last: int) -> tuple[Any, ...]:
         run = self.run
         whole_batch = run.normalise == "batch"
         return (
             *self.prepared.packed, base_two(run.gamma), self.V0, first, last, _tile(last - first, whole_batch),
-            self.weights, self.hard, run.steps, whole_batch, self.outputs, run.outputs == "targets",
+            self.weights, self.hard, run.T, whole_batch, self.outputs, run.outputs == "targets",
             run.inputs == "neural", self.past, self.past_z,
         )
 
@@ -173,7 +178,10 @@ def _tile(examples: int, whole_batch: bool) -> int:
 
 def _floats(tensor: torch.Tensor) -> np.ndarray:
     try:
-        return np.ascontiguousarray(tensor.detach().to("cpu", torch.float32).numpy())
+        if tensor.dtype is not torch.float32 or not tensor.is_cpu:
+            tensor = tensor.detach().to("cpu", torch.float32)
+        array = tensor.detach().numpy() if tensor.requires_grad else tensor.numpy()
+        return array if array.flags.c_contiguous else np.ascontiguousarray(array)
     except (RuntimeError, TypeError) as error:
         raise NsfrcError(
             "the CPU engine needs the numbers of a plain tensor, which sparse and meta tensors, torch.func, "
@@ -184,4 +192,5 @@ def _floats(tensor: torch.Tensor) -> np.ndarray:
 
 def _like(array: np.ndarray, tensor: torch.Tensor) -> torch.Tensor:
     """An array as a tensor of the same type and on the same device as another."""
-    return torch.from_numpy(array).to(tensor)
+    found = torch.from_numpy(array)
+    return found if tensor.dtype is found.dtype and tensor.is_cpu else found.to(tensor)

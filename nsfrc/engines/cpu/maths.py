@@ -19,6 +19,9 @@ from numba.extending import intrinsic
 KERNEL: dict[str, Any] = {
     "fastmath": {"contract", "nnan", "ninf", "nsz"}, "nogil": True, "error_model": "numpy",
 }
+# For what only kernels call: no wrapper for calls from Python, which would take several times as long to compile as a
+# function itself that is given whole tables.
+INNER: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
 
 LOWEST = np.float32(-126.0)  # 2^-126 is the smallest normal float32
 _ROUNDER = np.float32(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits

@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
+from nsfrc.compiler.plan import Plan
 from nsfrc.engines.base import head_of, starting_values
-from nsfrc.plan import Plan
 
 
 class Tables(NamedTuple):
@@ -69,7 +69,7 @@ def pack(plan: Plan) -> Packed:
         "order": np.argsort(plan.members, kind="stable"),
     }
     indices = [np.asarray(own.get(name, getattr(plan, name, None)), dtype=np.uint32) for name in _INDICES]
-    own["constant"] = starting_values(plan)
+    own["constant"] = starting_values(plan.constant)
     floats = [np.asarray(own.get(name, getattr(plan, name)), dtype=np.float32) for name in _FLOATS]
     floats.append(np.array([np.log(plan.S)], dtype=np.float32))
     starts = [*np.cumsum([0, *map(len, indices)]), *np.cumsum([0, *map(len, floats)])]

@@ -8,25 +8,11 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from queue import SimpleQueue
 
 Work = Callable[[], object]
 Reply = SimpleQueue[BaseException | None]
-
-
-@contextmanager
-def torch_threads(count: int) -> Iterator[None]:
-    """So many threads for torch and the CPU engine, and afterwards as before."""
-    import torch
-
-    before = torch.get_num_threads()
-    torch.set_num_threads(count)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 class Helpers:

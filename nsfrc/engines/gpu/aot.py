@@ -73,6 +73,25 @@ class Kernel:
         return most_registers(self.kernels, self.layout.gradient)
 
     @property
+    def options(self) -> dict[str, Any]:
+        """For Triton, beside the registers."""
+        return {"num_warps": WARPS}
+
+    @property
+    def constexprs(self) -> dict[str, Any]:
+        return {"L": self.layout, **dict(self.constants)}
+
+    @property
+    def sizes(self) -> dict[str, Any]:
+        """What those who launch it must know of its layout."""
+        what = self.layout
+        return {
+            "tall": what.tall, "wide": what.wide, "workspace_rows": what.row.end, "gradient": what.gradient,
+            "atoms": what.n.atoms, "outputs": what.n.outputs, "kept": what.n.kept, "clauses": what.n.clauses,
+            "pairs": what.n.pairs, "mixtures": what.n.mixtures,
+        }
+
+    @property
     def label(self) -> str:
         return f"{self.name}.{self.variant}" if self.variant else self.name
 
@@ -131,6 +150,11 @@ def kernels(
 
     hard: every clause chosen once, or weights [C, C]. inputs, outputs: as for `Program.reasoner`.
     """
+    if program.anchored:
+        from nsfrc.engines.gpu.anchored_aot import anchored_kernels
+
+        found_kernels: list[Any] = list(anchored_kernels(program, hard=hard, inputs=inputs, outputs=outputs))
+        return found_kernels  # with what a Kernel is asked for
     plan = program.plan if inputs == "neural" else program.unmerged_plan()
     found: dict[tuple[Any, ...], Kernel] = {}
     for shape in SHAPES:
@@ -182,7 +206,7 @@ def _kernel(
     names = function.arg_names[: len(arguments)]
     return Kernel(
         function.__name__, ".".join(filter(None, parts)), module, what, tuple(sorted(constants.items())),
-        tuple((name, _type(value)) for name, value in zip(names, arguments, strict=True)),
+        tuple((name, type_of(value)) for name, value in zip(names, arguments, strict=True)),
         (tuple(getattr(size, "word", size) for size in grid),),
     )
 
@@ -201,14 +225,14 @@ def _differences(name: str, constants: dict[str, Any], what: Layout) -> list[str
     return parts
 
 
-def _type(value: Any) -> str:
+def type_of(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return {torch.float32: "*fp32", torch.int32: "*i32"}[value.dtype]
     return "fp32" if isinstance(value, float) else "i32"
 
 
 def compile_kernel(kernel: Kernel, arch: str) -> Compiled:
-    """Compile for "sm_80" or "sm_90", always anew and without source positions, so that nothing but the kernel
+    """Compile for "sm_80" or "sm_90", always from scratch and without source positions, so that nothing but the kernel
     decides what comes out."""
     if knobs.runtime.interpret or not isinstance(kernel.function, JITFunction):
         raise NsfrcError("TRITON_INTERPRET is set, so kernels are run in Python and not compiled: unset it")
@@ -222,7 +246,7 @@ def compile_kernel(kernel: Kernel, arch: str) -> Compiled:
         try:
             done = triton.compile(
                 _source(kernel), target=GPUTarget("cuda", ARCHS[arch], 32),
-                options={"num_warps": WARPS, "maxnreg": kernel.most_registers},
+                options={**kernel.options, "maxnreg": kernel.most_registers},
             )
         except TritonError as error:
             reason = str(error).strip().splitlines()
@@ -240,7 +264,7 @@ def _source(kernel: Kernel) -> Any:
     }
     return ASTSource(
         fn=kernel.function, signature={p.name: types.get(p.name, "constexpr") for p in parameters},
-        constexprs={"L": kernel.layout, **dict(kernel.constants)}, attrs=attributes,
+        constexprs=kernel.constexprs, attrs=attributes,
     )
 
 

@@ -34,7 +34,7 @@ from nsfrc.kernels.launch import LINE, Job, Past, stride
 from nsfrc.kernels.layout import Layout
 
 if TYPE_CHECKING:
-    from nsfrc.plan import Plan
+    from nsfrc.compiler.plan import Plan
     from nsfrc.program import Program
 
 KERNELS = {"program": program, "clause": clause}
@@ -106,7 +106,7 @@ class GpuEngine:
 
         mixtures: M, or 0 when hard. direction: "forward", "keep" (the same, for a backward pass) or "backward".
         """
-        assert batch > 0 and run.steps > 0, "a reasoner answers these itself"
+        assert batch > 0 and run.T > 0, "a reasoner answers these itself"
         key = (batch, mixtures, run, direction, device)
         found = self._jobs.get((*key, self.fixed))
         if found is None:
@@ -132,7 +132,7 @@ class GpuEngine:
         back = direction == "backward"
         return KERNELS[shape.kernels], Job(
             layout=backward if back else forward,
-            indices=indices, floats=floats, k=k, unit=unit, steps=run.steps,
+            indices=indices, floats=floats, k=k, unit=unit, steps=run.T,
             whole_batch=run.normalise == "batch", keep=direction == "keep",
             warps=WARPS, registers=most_registers(shape.kernels, back),
             instances=(INSTANCES_BACKWARD if back else INSTANCES_PER_MULTIPROCESSOR) * _multiprocessors(device),
@@ -149,7 +149,7 @@ class GpuEngine:
     def shape(self, batch: int, run: Run, device: torch.device) -> Shape:
         """Which kernels a batch is given to."""
         return self.fixed or choose(
-            self.tables(run, PROGRAM.rows_of_part), self.tables(run, CLAUSE.rows_of_part), batch, run.steps,
+            self.tables(run, PROGRAM.rows_of_part), self.tables(run, CLAUSE.rows_of_part), batch, run.T,
             run.normalise == "batch", _multiprocessors(device),
         )
 
@@ -188,7 +188,7 @@ def _digest(plan: Plan) -> str:
 
 
 def _as_arguments(run: Run) -> tuple[int, float, str, str, str]:
-    return run.steps, run.gamma, run.normalise, run.outputs, run.inputs
+    return run.T, run.gamma, run.normalise, run.outputs, run.inputs
 
 
 # A first call copies tables to the card, which a CUDA graph cannot hold: torch.compile leaves these out of its own.

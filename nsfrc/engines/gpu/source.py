@@ -6,21 +6,19 @@ a pure function of the program. Neither torch nor triton is imported to write it
 
 from __future__ import annotations
 
-import re
-import textwrap
 from collections.abc import Iterable
-from importlib import resources
 
 from nsfrc import __version__
 from nsfrc.engines import GAMMA
 from nsfrc.engines.base import base_two
 from nsfrc.engines.gpu import source_launch as parts
 from nsfrc.engines.gpu.launch import INSTANCES_PER_MULTIPROCESSOR, PROGRAM, REGISTERS, REGISTERS_BACKWARD, WARPS
-from nsfrc.engines.gpu.source_edit import WIDTH, fill, with_docstring
+from nsfrc.engines.gpu.source_edit import fill, with_docstring
 from nsfrc.engines.gpu.source_kernels import BACKWARD, FORWARD, Kernels, specialise
+from nsfrc.engines.gpu.source_text import clauses_of, constants_of, harmless, list_of, notes_of, quoted, tables_of
 from nsfrc.engines.gpu.tables import Tables, layout, pack
 from nsfrc.errors import NsfrcError
-from nsfrc.kernels.layout import Floats, Indices, Layout
+from nsfrc.kernels.layout import Layout
 from nsfrc.program import Program
 
 WORDS = """\
@@ -63,6 +61,10 @@ def emit(program: Program, outputs: str = "targets", gradients: bool = True) -> 
     """The file's text. outputs: "targets" or "all" atoms. gradients: whether `forward` can be differentiated."""
     if outputs not in ("targets", "all"):
         raise NsfrcError(f"outputs is 'targets' or 'all', not {outputs!r}")
+    if program.anchored:
+        from nsfrc.engines.gpu.anchored_source import emit_anchored
+
+        return emit_anchored(program, outputs, gradients)
     tables = pack(program.plan, outputs == "targets", PROGRAM.rows_of_part)
     what = layout(tables, PROGRAM.tall, PROGRAM.wide, 1, hard=True, neural_only=True, gradient=gradients)
     kernels = specialise(what, gradients)
@@ -76,9 +78,9 @@ def emit(program: Program, outputs: str = "targets", gradients: bool = True) -> 
 
 def _beginning(program: Program, L: Layout, outputs: str, gradients: bool) -> str:
     neural = [name for name, is_neural in zip(program.atoms, program.ground.neural, strict=True)
-              if is_neural and _harmless(name) == name]
+              if is_neural and harmless(name) == name]
     text = parts.BEGINNING.substitute(
-        name=_harmless(program.name), version=__version__, atoms=L.n.atoms, outputs=L.n.outputs,
+        name=harmless(program.name), version=__version__, atoms=L.n.atoms, outputs=L.n.outputs,
         column=_column(outputs), differentiable="; differentiable in V0" if gradients else "",
         example=f'\n    V0[:, ATOMS.index("{neural[0]}")] = 0.9' if neural else "",
     )
@@ -86,21 +88,16 @@ def _beginning(program: Program, L: Layout, outputs: str, gradients: bool) -> st
 
 
 def _column(outputs: str) -> str:
-    return "a target" if outputs == "targets" else "an atom"
+    return "target" if outputs == "targets" else "atom"
 
 
 def _program(program: Program) -> str:
     """Clauses as comments, and names and numbers of the program."""
     gamma = program.settings.gamma or GAMMA
     _, k, unit = base_two(gamma).tolist()
-    clauses = "".join(
-        textwrap.fill(_one_line(clause), WIDTH, initial_indent="#   ", subsequent_indent="#       ",
-                      break_long_words=False, break_on_hyphens=False) + "\n"
-        for clause in program.clauses
-    )
     return "\n".join([
-        "# The program:", clauses + _list("TARGETS", map(_quoted, program.targets)),
-        "# Ground atoms, in the order of V0's columns.", _list("ATOMS", map(_quoted, program.atoms)),
+        "# The program:", clauses_of(program.clauses) + list_of("TARGETS", map(quoted, program.targets)),
+        "# Ground atoms, in the order of V0's columns.", list_of("ATOMS", map(quoted, program.atoms)),
         f"STEPS = {program.steps}", f"GAMMA = {gamma!r}  # soft-or is γ·log Σ exp(x/γ)",
         f"K, UNIT = {k!r}, {unit!r}  # log2(e)/γ and 1/K, in float32", "",
     ])
@@ -109,47 +106,17 @@ def _program(program: Program) -> str:
 def _constants(kernels: Kernels, L: Layout) -> str:
     """Numbers that the kernels read, with what layout.py says of each."""
     lines = [f"# {line}" for line in WORDS.splitlines()]
-    notes = _notes()
-    for group, title in GROUPS:
-        found = [(name, path) for name, path in kernels.fields.items() if "".join(path[:-1]) == group]
-        holder = getattr(L, group) if group else L
-        lines += ["", f"# {title}"]
-        for name, (*_, field) in sorted(found, key=lambda item: holder._fields.index(item[1][-1])):
-            note = (NOTES if not group else {}).get(field, notes[type(holder).__name__].get(field))
-            lines.append(_noted(f"{name} = static({getattr(holder, field)!r})", note))
+    lines += constants_of(kernels.fields, L, GROUPS, notes_of("layout"), NOTES)
     lines += ["", *(text.replace("tl.constexpr(", "static(") for text in kernels.constants), ""]
     return "\n".join(lines)
 
 
-def _notes() -> dict[str, dict[str, str]]:
-    """What layout.py says of a field, by class and field."""
-    notes: dict[str, dict[str, str]] = {}
-    for line in resources.files("nsfrc.kernels").joinpath("layout.py").read_text("utf-8").splitlines():
-        if found := re.match(r"class (\w+)", line):
-            latest = notes.setdefault(found[1], {})
-        elif found := re.match(r"    (\w+): \w+  # (.*)", line):
-            latest[found[1]] = found[2]
-    return notes
-
-
 def _tables(kernels: Kernels, tables: Tables) -> str:
-    """A list for every table that the kernels read, and where it begins when they lie end to end."""
-    notes, lines = _notes(), []
-    for title, names, where, values in (
-        ("INDICES", Indices._fields, tables.at, tables.indices), ("FLOATS", Floats._fields, tables.of, tables.floats)
-    ):
-        used = [name for name in names if f"AT_{name.upper()}" in kernels.fields]
-        ends = dict(zip(names, [*where[1:], len(values)], strict=True))
-        begin = 0
-        lines.append(f"# Tables of {'whole numbers' if title == 'INDICES' else 'floats'}: AT_X is where X begins in "
-                     f"{title}.")
-        for name in used:
-            table = values[getattr(where, name): ends[name]]
-            lines.append(_noted(f"AT_{name.upper()} = static({begin})", notes[type(where).__name__].get(name)))
-            lines.append(_list(name.upper(), map(str, table)))
-            begin += len(table)
-        lines.append(_list(title, (f"*{name.upper()}" for name in used)) + "\n")
-    return "\n".join(lines)
+    notes = notes_of("layout")
+    return "\n".join([
+        tables_of("INDICES", "whole numbers", tables.at, tables.indices, kernels.fields, notes),
+        tables_of("FLOATS", "floats", tables.of, tables.floats, kernels.fields, notes),
+    ])
 
 
 def _functions(kernels: Kernels, gradients: bool) -> Iterable[str]:
@@ -184,7 +151,7 @@ def _launchers(program: Program, kernels: Kernels, L: Layout, outputs: str, grad
         yield parts.RUN_BACKWARD.substitute(arguments=_arguments(kernels, BACKWARD))
     yield parts.FORWARD.substitute(
         atoms=L.n.atoms, outputs=L.n.outputs, column=_column(outputs),
-        steps="1 step" if program.steps == 1 else f"{program.steps} steps",
+        steps="1 step" if program.steps == 1 else f"{program.steps} steps", start="CONSTANT",
         gradients_too=", and have a gradient" if gradients else "",
         choice=parts.DIFFERENTIABLE if gradients else parts.VALUES_ONLY,
         names="TARGETS" if outputs == "targets" else "ATOMS",
@@ -195,30 +162,3 @@ def _arguments(kernels: Kernels, name: str) -> str:
     given = [ARGUMENTS.get(parameter, parameter) for parameter in kernels.parameters(name)]
     registers = "REGISTERS_BACKWARD" if name == BACKWARD else "REGISTERS"
     return fill([*given, "num_warps=WARPS", f"maxnreg={registers}"], indent=" " * 12)
-
-
-def _noted(line: str, note: str | None) -> str:
-    return f"{line}  # {note}" if note else line
-
-
-def _list(name: str, items: Iterable[str]) -> str:
-    """An assignment of a list, on one line where it fits."""
-    items = list(items)
-    if len(items) > 8 and len(set(items)) == 1:
-        return f"{name} = [{items[0]}] * {len(items)}"
-    line = f"{name} = [{', '.join(items)}]"
-    return line if len(line) <= WIDTH else f"{name} = [\n{fill(items)}\n]"
-
-
-def _quoted(text: str) -> str:
-    return f'"{text}"' if _harmless(text) == text else repr(text)
-
-
-def _harmless(text: str) -> str:
-    """A name as it may stand between quotes."""
-    return "".join(c if c.isprintable() and c not in '"\\' else "?" for c in text)
-
-
-def _one_line(text: str) -> str:
-    """A clause as it may stand in a comment."""
-    return "".join(c if c.isprintable() else repr(c)[1:-1] for c in text)

@@ -13,16 +13,18 @@ clauses are taken as given:
 from __future__ import annotations
 
 import ast
+from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib import resources
+from types import MappingProxyType
+from typing import Any
 
 from nsfrc.engines.gpu import source_edit as edit
-from nsfrc.kernels.layout import Layout
 
 FORWARD, BACKWARD = "program_forward", "program_backward"
 FILES = ("maths", "step", "derive", "gradients", "factors", "program")
 # Prefixes of what a layout's parts become: L.n.active is N_ACTIVE.
-PREFIXES = {"n": "N_", "at": "AT_", "of": "AT_", "row": "WORK_"}
+PREFIXES = {"n": "N_", "at": "AT_", "of": "AT_", "row": "WORK_", "kind": "KIND_"}
 BAND_PARAMETERS = "WIDTH: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr"
 
 
@@ -38,40 +40,42 @@ class Kernels:
     fields: dict[str, tuple[str, ...]]
 
     def parameters(self, name: str) -> list[str]:
-        return edit.parameters(self.functions["program"][name])
+        return next(edit.parameters(file[name]) for file in self.functions.values() if name in file)
 
 
-def specialise(L: Layout, gradients: bool) -> Kernels:
-    """The functions that the whole-program kernels need for a layout.
+def specialise(
+    L: Any, gradients: bool, files: tuple[str, ...] = FILES, kernels: tuple[str, str] = (FORWARD, BACKWARD),
+    known: Mapping[str, bool] = MappingProxyType({}),
+) -> Kernels:
+    """The functions that the whole-program kernels of some files need for a layout.
 
     gradients: whether the backward kernel is wanted. Then whether the forward one keeps what that needs is an
     argument, KEEP, and phases that both have are told whether they run for the BACKWARD one; otherwise neither.
+    known: other names whose values are.
     """
-    sources = {file: resources.files("nsfrc.kernels").joinpath(f"{file}.py").read_text("utf-8") for file in FILES}
+    sources = {file: resources.files("nsfrc.kernels").joinpath(f"{file}.py").read_text("utf-8") for file in files}
     where, constants = {}, {}
     functions: dict[str, str] = {}
     for file, text in sources.items():
         found, named = edit.split(text)
-        functions.update(
-            (name, edit.fold(part, L, unknown="gradient") if gradients else edit.fold(part, L, None, {"KEEP": False}))
-            for name, part in found.items()
-        )
+        unknown, decided = ("gradient", {**known}) if gradients else (None, {**known, "KEEP": False})
+        functions.update((name, edit.fold(part, L, unknown, decided)) for name, part in found.items())
         where.update(dict.fromkeys(found, file))
         constants.update(named)
-    functions = _reachable(functions, (FORWARD, BACKWARD) if gradients else (FORWARD,))
-    functions = _without_unused(functions)
+    functions = reachable(functions, kernels if gradients else kernels[:1])
+    functions = without_unused(functions)
     fields: dict[str, tuple[str, ...]] = {}
     told = _told(functions)
     functions = {name: edit.wrap(_named(text, L, told, fields)) for name, text in functions.items()}
     used = set().union(*(edit.names(text) for text in functions.values()))
     return Kernels(
         tuple(text for name, text in constants.items() if name in used),
-        {file: {name: text for name, text in functions.items() if where[name] == file} for file in FILES},
+        {file: {name: text for name, text in functions.items() if where[name] == file} for file in files},
         fields,
     )
 
 
-def _reachable(functions: dict[str, str], roots: tuple[str, ...]) -> dict[str, str]:
+def reachable(functions: dict[str, str], roots: tuple[str, ...]) -> dict[str, str]:
     """Only what the roots call, in the order given."""
     wanted, todo = set(roots), list(roots)
     while todo:
@@ -81,7 +85,7 @@ def _reachable(functions: dict[str, str], roots: tuple[str, ...]) -> dict[str, s
     return {name: text for name, text in functions.items() if name in wanted}
 
 
-def _without_unused(functions: dict[str, str]) -> dict[str, str]:
+def without_unused(functions: dict[str, str]) -> dict[str, str]:
     """Drop what is computed for nobody: first variables, then parameters, until all that is left is used."""
     while True:
         functions = {name: edit.without_dead(text) for name, text in functions.items()}
@@ -105,7 +109,7 @@ def _told(functions: dict[str, str]) -> set[str]:
         found |= more
 
 
-def _named(text: str, L: Layout, told: set[str], fields: dict[str, tuple[str, ...]]) -> str:
+def _named(text: str, L: Any, told: set[str], fields: dict[str, tuple[str, ...]]) -> str:
     """Constants by name instead of L, which nothing is given any longer."""
     function = edit.parse(text)
     backward = {FORWARD: "False", BACKWARD: "True"}.get(function.name, "BACKWARD")
@@ -125,7 +129,7 @@ def _named(text: str, L: Layout, told: set[str], fields: dict[str, tuple[str, ..
     return edit.apply(text, edits)
 
 
-def _constants(node: ast.AST, L: Layout, fields: dict[str, tuple[str, ...]]) -> list[edit.Edit]:
+def _constants(node: ast.AST, L: Any, fields: dict[str, tuple[str, ...]]) -> list[edit.Edit]:
     """Names for what is read from L, and for bands their numbers."""
     match node:
         case ast.BinOp(left=ast.Attribute(value=ast.Subscript()), right=ast.Attribute(value=ast.Subscript())):

@@ -7,8 +7,8 @@ from string import Template
 BEGINNING = Template('''\
 """$name: soft forward reasoning in fused Triton kernels. Made by nsfrc $version; edit the program, not this file.
 
-    V0 = initial_valuation(8, "cuda")  # [8, $atoms]: a row an example, a column an atom of ATOMS$example
-    reasoned = forward(V0)  # [8, $outputs]: a column $column$differentiable
+    V0 = initial_valuation(8, "cuda")  # [8, $atoms]: one row per example, one column per atom of ATOMS$example
+    reasoned = forward(V0)  # [8, $outputs]: one column per $column$differentiable
 
 Needs torch and triton, and a CUDA device. With TRITON_INTERPRET=1 set before Python starts it runs on CPU tensors,
 slowly. That is how nsfrc's own tests run such files, besides compiling them for the A100; those who wrote it had no
@@ -108,16 +108,16 @@ class Reasoned(torch.autograd.Function):
 FORWARD = Template('''\
 def initial_valuation(batch=1, device=None):
     """V0 [batch, G] as the program has it: 1 for true and the facts, 0 elsewhere. NEURAL atoms are yours to fill."""
-    return torch.tensor(CONSTANT, device=device).clamp(min=0.0).repeat(batch, 1)
+    return torch.tensor($start, device=device).clamp(min=0.0).repeat(batch, 1)
 
 
 def forward(V0: torch.Tensor) -> torch.Tensor:
-    """Reason $steps: V0 [B, $atoms], a column an atom of ATOMS → [B, $outputs], a column $column.
+    """Reason $steps: V0 [B, $atoms], one column per atom of ATOMS → [B, $outputs], one column per $column.
 
     Only NEURAL atoms are read from V0$gradients_too; all others start as the program says.
     """
     if V0.ndim != 2 or V0.shape[1] != len(ATOMS):
-        raise ValueError(f"V0 has shape {list(V0.shape)}; it must be [B, {len(ATOMS)}], a column an atom of ATOMS")
+        raise ValueError(f"V0 has shape {list(V0.shape)}; it must be [B, {len(ATOMS)}], one column per atom of ATOMS")
     if V0.dtype != torch.float32:
         raise ValueError(f"V0 is {V0.dtype}; the kernels compute in float32: give them V0.float()")
     if not V0.is_cuda and not INTERPRETED:

@@ -13,9 +13,9 @@ from typing import Any
 
 import numpy as np
 
+from nsfrc.compiler.plan import Plan
 from nsfrc.engines.base import head_of, kept_slots, starting_values
 from nsfrc.kernels.layout import Band, Floats, Indices, Layout, Rows, Sizes
-from nsfrc.plan import Plan
 
 WIDTHS = 4 ** np.arange(12)
 ROUNDS = np.array([2, *[4] * 11])  # of a width, before the next one is taken
@@ -59,7 +59,7 @@ def segments(owners: np.ndarray, rank: np.ndarray | None = None) -> Segments:
 
 
 def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tables:
-    """Tables of a plan. rows_of_part: share the rows of longer pairs out to parts of at most so many."""
+    """Tables of a plan. rows_of_part: share the rows of longer pairs out to parts of at most this many."""
     kept = kept_slots(plan, targets_only)
     level, place = _levels(plan)
     left, right = (place[table.astype(np.int64)] for table in (plan.row_left, plan.row_right))
@@ -89,7 +89,7 @@ def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tab
         **_clause_tables(plan), **_node_tables(plan, level, place),
     }
     floats = {
-        "constant": starting_values(plan), "row_times": times,
+        "constant": starting_values(plan.constant), "row_times": times,
         "padding": plan.pair_padding, "use_times": np.tile(times, 2)[uses.order],
     }
     return Tables(

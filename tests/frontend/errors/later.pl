@@ -1,7 +1,6 @@
 :- include('vocabulary.pl').
 :- target(kp(img)).
 kp(X) :- in(O, X), \+ color(O, red).
-0.3::kp(X) :- in(_, X).
 kp(X) :- findall(O, in(O, X), L), length(L, 3).
 kp(X) :- aggregate_all(count, in(_, X), 3).
 kp(X) :- forall(in(O, X), color(O, red)).

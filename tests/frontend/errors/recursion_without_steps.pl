@@ -5,3 +5,4 @@
 kp(X) :- in(_, X), connected(place1, place8).
 connected(A, B) :- linked(A, B).
 connected(A, B) :- linked(A, C), connected(C, B).
+:- semantics(paper).

@@ -5,3 +5,4 @@
 near(X, X) :- color(X, red).
 near(obj1, obj1).
 kp(X) :- in(O, X), closeby(O, O).
+:- semantics(paper).

@@ -6,3 +6,4 @@
 kp(X) :- in(O, X), bright(O).
 bright(O) :- vivid(O).
 vivid(O) :- color(O, yellow).
+:- semantics(paper).

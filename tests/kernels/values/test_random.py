@@ -6,9 +6,16 @@ import random
 
 import pytest
 
-from nsfrc.passes import NAMES
-from tests.engines.support import random_compiled
+from nsfrc.compiler.passes import NAMES
+from tests.engines.support import compile_text, random_compiled
+from tests.examples import SMALL, VOCABULARY
 from tests.kernels.values.support import SHAPES, agree
+
+
+@pytest.mark.parametrize("kernels", SHAPES)
+def test_bodies_without_atoms(kernels):
+    program = compile_text(VOCABULARY + SMALL["head variables that the body leaves free"])
+    agree(program, 5, 2, SHAPES[kernels], normalise="example", steps=2)
 
 
 @pytest.mark.parametrize("seed", range(40))

@@ -1,0 +1,285 @@
+"""The forward kernel of `anchored`: tiles of examples, block after block, each head once."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from nsfrc.engines.cpu.levels_single import forward_singly, no_rounds
+from nsfrc.engines.cpu.levels_softor import (
+    FLAT,
+    ONE,
+    ZERO,
+    add_gains,
+    close,
+    gain,
+    largest,
+    vanishing,
+)
+from nsfrc.engines.cpu.levels_tables import read, unpack
+from nsfrc.engines.cpu.maths import INNER, KERNEL, flush_denormals, larger, restore, smaller
+
+VECTOR = 8  # float32 lanes of a 256-bit register; tiles are filled up to a multiple of it
+FEW_LANES = 4  # up to so many examples are reasoned about one by one
+LARGEST = np.finfo(np.float32).max
+FINE, OTHER_START = -1, -2  # what `forward` says; else the number of an example that it cannot reason about
+
+
+class Scratch(NamedTuple):
+    """Values of a tile: X [rows of X, lanes], V0 of the heads, and room for one head at a time."""
+
+    X: np.ndarray
+    anchor: np.ndarray  # [heads, lanes]: V0 of every head
+    fresh: np.ndarray  # [heads, lanes]: a round of a recursive block
+    top: np.ndarray  # [pairs of a head + 1, lanes]; the last is the head's own, and so below
+    none: np.ndarray
+    total: np.ndarray
+    pairs: np.ndarray  # C of every pair
+    mixed: np.ndarray  # [M, lanes]: H
+    buffer: np.ndarray
+
+
+@njit(**{**INNER, "fastmath": False})  # which would take it that there is no NaN
+def _survey(call, must_start_so):
+    """FINE; or an example with a value that cannot be; or OTHER_START if atoms that are not neural must start as the
+    program says and do not.
+    """
+    for example in range(call.first, call.last):
+        V0, declared = call.V0[example], call.declared
+        wrong, other = 0, 0
+        for atom in range(len(V0)):
+            wrong |= not ZERO <= V0[atom] <= LARGEST
+        if wrong:
+            return example
+        for atom in range(len(V0) if must_start_so else 0):
+            other |= (declared[atom] >= ZERO) & (V0[atom] != declared[atom])
+        if other:
+            return OTHER_START
+    return FINE
+
+
+@njit(**INNER)
+def new_scratch(t, weights, hard, lanes):
+    heads, pairs = len(t.head_atom), 0 if hard else t.most_pairs
+    return Scratch(
+        np.empty((t.first_choice + len(t.choice_by), lanes), np.float32),
+        np.empty((heads, lanes), np.float32),
+        np.empty((heads, lanes), np.float32),
+        np.empty((pairs + 1, lanes), np.float32),
+        np.empty((pairs + 1, lanes), np.float32),
+        np.empty((pairs + 1, lanes), np.float32),
+        np.empty((pairs, lanes), np.float32),
+        np.empty((0 if hard else weights.shape[0], lanes), np.float32),
+        np.empty(lanes, np.float32),
+    )
+
+
+@njit(**INNER)
+def padded_lanes(examples):
+    """Lanes for so many examples: whole vectors."""
+    return (examples + VECTOR - 1) // VECTOR * VECTOR
+
+
+@njit(**INNER)
+def few(call):
+    """Whether examples are reasoned about one by one."""
+    return call.last - call.first <= FEW_LANES and call.hard
+
+
+@njit(**INNER)
+def load(t, V0, first, last, s):
+    """Constants, inputs and V0 of the heads; spare lanes repeat the last example."""
+    for i in range(s.X.shape[1]):
+        example = min(first + i, last - 1)
+        s.X[0, i], s.X[1, i] = ZERO, ONE
+        for j in range(len(t.input_atom)):
+            s.X[2 + j, i] = V0[example, t.input_atom[j]]
+        for head in range(len(t.head_atom)):
+            start = t.head_value[head]
+            s.anchor[head, i] = V0[example, t.head_atom[head]] if start < ZERO else start
+
+
+@njit(**INNER)
+def multiply(t, first, last, X):
+    """The products that nodes first … last are."""
+    for node in range(first, last):
+        left, right, out = X[t.node_left[node]], X[t.node_right[node]], X[t.first_node + node]
+        for i in range(X.shape[1]):
+            out[i] = left[i] * right[i]
+
+
+@njit(**INNER)
+def choose(t, first, last, X):
+    """The choices first … last: no + by·(yes − no), `by` at most 1."""
+    for choice in range(first, last):
+        by, no, yes = X[t.choice_by[choice]], X[t.choice_no[choice]], X[t.choice_yes[choice]]
+        out = X[t.first_choice + choice]
+        for i in range(X.shape[1]):
+            out[i] = no[i] + smaller(ONE, by[i]) * (yes[i] - no[i])
+
+
+@njit(**INNER)
+def simple(t, head, anchored):
+    """Whether a head has one reason alone, which then is its value."""
+    first, last = t.pair_start[t.head_start[head]], t.pair_start[t.head_start[head + 1]]
+    one = last == first + 1 and t.run_start[last] == t.run_start[first] + 1 and t.run_times[first] == ONE
+    return one and not anchored
+
+
+@njit(**INNER)
+def is_anchored(anchor):
+    """Whether V0 of a head is more than 0 somewhere."""
+    most = ZERO
+    for i in range(len(anchor)):
+        most = larger(most, anchor[i])
+    return most > ZERO
+
+
+@njit(**INNER)
+def softor_hard(t, head, k, unit, flat, s, value):
+    """softor⁰ of V0 and of all rows of a head, not capped; `top`, `none` and `total` stay for the way back."""
+    top, none, total = s.top[-1], s.none[-1], s.total[-1]
+    first, last = t.pair_start[t.head_start[head]], t.pair_start[t.head_start[head + 1]]
+    anchor = s.anchor[head]
+    for i in range(len(top)):
+        top[i] = anchor[i]
+    largest(t, t.run_start[first], t.run_start[last], s.X, top)
+    vanishing(k, flat, top, none)
+    for i in range(len(top)):
+        total[i] = gain(anchor[i], top[i], none[i], k, flat)
+    add_gains(t, first, last, k, flat, s.X, top, none, total)
+    close(k, unit, flat, top, none, total, value)
+
+
+@njit(**INNER)
+def softor_soft(t, head, k, unit, flat, weights, s, value):
+    """Likewise of V0 and of mixtures of clauses: fills pairs (C) and mixed (H), and room for each pair and the head."""
+    first_pair, last_pair = t.head_start[head], t.head_start[head + 1]
+    lanes = s.X.shape[1]
+    for pair in range(first_pair, last_pair):
+        p = pair - first_pair
+        top, none, total = s.top[p], s.none[p], s.total[p]
+        first, last = t.pair_start[pair], t.pair_start[pair + 1]
+        for i in range(lanes):
+            top[i] = ZERO
+        largest(t, t.run_start[first], t.run_start[last], s.X, top)
+        vanishing(k, flat, top, none)
+        for i in range(lanes):
+            total[i] = ZERO
+        add_gains(t, first, last, k, flat, s.X, top, none, total)
+        close(k, unit, flat, top, none, total, s.pairs[p])
+    top, none, total, anchor = s.top[-1], s.none[-1], s.total[-1], s.anchor[head]
+    for i in range(lanes):
+        top[i] = anchor[i]
+    for m in range(weights.shape[0]):
+        mixed = s.mixed[m]
+        for i in range(lanes):
+            mixed[i] = ZERO
+        for pair in range(first_pair, last_pair):
+            share, C = weights[m, t.pair_clause[pair]], s.pairs[pair - first_pair]
+            for i in range(lanes):
+                mixed[i] += share * C[i]
+        for i in range(lanes):
+            top[i] = larger(top[i], mixed[i])
+    vanishing(k, flat, top, none)
+    for i in range(lanes):
+        total[i] = gain(anchor[i], top[i], none[i], k, flat)
+    for m in range(weights.shape[0]):
+        mixed = s.mixed[m]
+        for i in range(lanes):
+            total[i] += gain(mixed[i], top[i], none[i], k, flat)
+    close(k, unit, flat, top, none, total, value)
+
+
+@njit(**INNER)
+def derive(t, head, call, k, unit, flat, s, value):
+    """V' of a head from the values in X."""
+    if call.hard and simple(t, head, is_anchored(s.anchor[head])):
+        row = t.run_start[t.pair_start[t.head_start[head]]]
+        left, right = s.X[t.row_left[row]], s.X[t.row_right[row]]
+        for i in range(len(value)):
+            value[i] = smaller(ONE, left[i] * right[i])
+        return
+    if call.hard:
+        softor_hard(t, head, k, unit, flat, s, value)
+    else:
+        softor_soft(t, head, k, unit, flat, call.weights, s, value)
+    for i in range(len(value)):
+        value[i] = smaller(ONE, value[i])
+
+
+@njit(**INNER)
+def keep(X, first_row, heads, past, start, first, last):
+    """Copy the values of some heads to past [rows, B] from row `start` on, if it is kept."""
+    if past.shape[0]:
+        for head in range(heads):
+            for i in range(last - first):
+                past[start + head, first + i] = X[first_row + head, i]
+
+
+@njit(**INNER)
+def _iterate(t, block, call, k, unit, flat, s, first, last, settled):
+    """The rounds of a recursive block, until nothing changes: what is left of them would change nothing either."""
+    begin, end = t.block_heads[block], t.block_heads[block + 1]
+    heads, row = end - begin, t.first_head + begin
+    for head in range(heads):
+        for i in range(s.X.shape[1]):
+            s.X[row + head, i] = s.anchor[begin + head, i]
+    keep(s.X, row, heads, call.past, call.past_start[block], first, last)
+    for turn in range(call.rounds[block]):
+        multiply(t, t.block_nodes[block], t.block_nodes[block + 1], s.X)
+        for head in range(begin, end):
+            derive(t, head, call, k, unit, flat, s, s.fresh[head])
+        changed = False
+        for head in range(heads):
+            for i in range(s.X.shape[1]):
+                changed |= s.X[row + head, i] != s.fresh[begin + head, i]
+                s.X[row + head, i] = s.fresh[begin + head, i]
+        keep(s.X, row, heads, call.past, call.past_start[block] + (turn + 1) * heads, first, last)
+        settled[block] = turn + 1
+        if not changed:
+            return
+
+
+@njit(cache=True, **KERNEL)
+def forward(out, must_start_so, *arguments):
+    """Reason about examples first … last of V0 [B, G]; writes what is asked for to out [B, outputs].
+
+    arguments: those of `levels_tables.read`; its past takes the heads' values, unless it is empty. Returns FINE, or
+    why it did nothing: see `_survey`.
+    """
+    call = read(*arguments)
+    found = _survey(call, must_start_so)
+    if found != FINE:
+        return found
+    mode = flush_denormals()
+    t = unpack(call.indices, call.floats, call.layout)
+    k, unit = call.base[1], call.base[2]
+    flat = call.base[0] >= FLAT
+    done, tile = call.first, 0
+    if few(call) and (no_rounds(call) or not call.past.shape[0]):
+        forward_singly(t, call, k, unit, flat, out)
+        done = call.last
+    while done < call.last:
+        end = min(done + call.tile, call.last)
+        s = new_scratch(t, call.weights, call.hard, padded_lanes(end - done))
+        load(t, call.V0, done, end, s)
+        for block in range(len(call.rounds)):
+            if call.rounds[block] >= 0:
+                _iterate(t, block, call, k, unit, flat, s, done, end, call.settled[tile])
+                continue
+            choose(t, t.block_choices[block], t.block_choices[block + 1], s.X)
+            multiply(t, t.block_nodes[block], t.block_nodes[block + 1], s.X)
+            for head in range(t.block_heads[block], t.block_heads[block + 1]):
+                derive(t, head, call, k, unit, flat, s, s.X[t.first_head + head])
+            keep(s.X, t.first_head + t.block_heads[block], t.block_heads[block + 1] - t.block_heads[block],
+                 call.past, call.past_start[block], done, end)
+        for i in range(end - done):
+            for j in range(len(call.place)):
+                place = call.place[j]
+                out[done + i, j] = s.X[place, i] if place >= 0 else call.V0[done + i, call.atom[j]]
+        done, tile = end, tile + 1
+    restore(mode)
+    return FINE

@@ -1,0 +1,133 @@
+"""What users hand in as images: files and folders by their paths, bytes, PIL images, arrays, and lists of these."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from PIL import Image
+
+from nsfrc.errors import NsfrcError
+from nsfrc.inference.folders import Listing, folder
+from nsfrc.inference.images import ImageError, Picture, framed, read, read_bytes
+from nsfrc.pipelines import BRIGHTEST
+
+if TYPE_CHECKING:
+    from nsfrc.perception.base import Fit
+
+BYTES = bytes | bytearray | memoryview
+TAKEN = "the path of a file, the bytes of one, a PIL image, an array [H, W, 3], a tensor [3, H, W], or a list of these"
+
+
+def split(given: Any) -> list[Any]:
+    """The single images of what was given: a list, an array [B, H, W, 3], a tensor [B, 3, H, W], or one image alone."""
+    if isinstance(given, list | tuple):
+        if not given:
+            raise NsfrcError("there are no images: the list is empty")
+        return list(given)
+    if isinstance(given, np.ndarray | torch.Tensor) and given.ndim == 4:
+        return list(given)
+    return [given]
+
+
+def picture_of(image: Any, name: str, size: tuple[int, int], fit: Fit = "letterbox", side: int = 0) -> Picture:
+    """One image of any kind, brought to `size` (H, W); side: see `images.read`. Raises ImageError.
+
+    name: what messages call an image that has no path.
+    """
+    if isinstance(image, str | Path):
+        return read(image, size, fit, side)
+    if isinstance(image, BYTES):
+        return read_bytes(bytes(image), name, size, fit, side)
+    if isinstance(image, torch.Tensor):
+        image = (image.permute(1, 2, 0) if image.ndim == 3 else image).detach().cpu().numpy()
+    if isinstance(image, np.ndarray):
+        image = Image.fromarray(_eight_bits(image, name))
+    if not isinstance(image, Image.Image):
+        raise ImageError(name, f"a {type(image).__name__} is not an image: it must be {TAKEN}")
+    try:
+        return framed(image, size, fit, side)
+    except ImageError as error:
+        raise ImageError(name, error.reason) from None
+    except (OSError, ValueError, SyntaxError) as error:  # a file that was opened, but is damaged
+        raise ImageError(name, f"damaged or cut off ({error}); get a fresh copy") from None
+
+
+def _eight_bits(array: np.ndarray, name: str) -> np.ndarray:
+    """An array as PIL takes it: uint8 [H, W], [H, W, 3] or [H, W, 4]."""
+    shape = list(array.shape)
+    if array.ndim == 3 and shape[2] == 1:
+        array = array[:, :, 0]
+    if not array.size or not (array.ndim == 2 or (array.ndim == 3 and shape[2] in (3, 4))):
+        hint = ": array.transpose(1, 2, 0) puts colours last" if array.ndim == 3 and shape[0] == 3 else ""
+        raise ImageError(name, f"an array of shape {shape} is not an image; it must be [H, W, 3], [H, W, 4] or "
+                               f"[H, W]{hint}")
+    if array.dtype == np.uint8:
+        return np.ascontiguousarray(array)
+    if not np.issubdtype(array.dtype, np.floating):
+        raise ImageError(name, f"an array of {array.dtype} is not an image; it must be uint8, or floating point with "
+                               f"values 0 … 1")
+    if not np.isfinite(array).all():
+        raise ImageError(name, "the array has entries that are not numbers (NaN or infinite)")
+    if (most := float(array.max())) > BRIGHTEST:
+        raise ImageError(name, f"the array has values up to {most:g}; floating point must be 0 … 1, bytes uint8")
+    return np.rint(255 * array.clip(0, 1)).astype(np.uint8)
+
+
+def gather(given: Any) -> Listing:
+    """The images of a folder, of one file, or of a list of such paths and of images in memory, in the order given.
+
+    Of a single folder names are below it; of several, and of files among others, they begin with the path as it was
+    given. Images in memory are called "image 1" and so on, by their places in the list.
+    """
+    if isinstance(given, list | tuple) and len(given) == 1:
+        given = given[0]
+    if isinstance(given, str | Path):
+        return folder(given)
+    files: dict[str, str | None] = {}
+    memory: dict[str, Any] = {}
+    listings: list[tuple[Path, Listing]] = []
+    for number, one in enumerate(split(given), 1):
+        if isinstance(one, str | Path):
+            listings.append((Path(one), folder(one)))
+            files.update(_below(*listings[-1]))
+        else:
+            files[f"image {number}"], memory[f"image {number}"] = None, one
+    found = [listing for _, listing in listings]
+    return replace(
+        _with_classes(Listing(Path(), files), listings), memory=memory,
+        others=tuple(name for listing in found for name in listing.others),
+        unread=tuple(name for listing in found for name in listing.unread),
+    )
+
+
+def _below(path: Path, listing: Listing) -> Iterator[tuple[str, str | None]]:
+    """The files of a listing, by names that begin with the path it was made for."""
+    for below, error in listing.files.items():
+        yield _named(path, below, listing), error
+
+
+def _named(path: Path, below: str, listing: Listing) -> str:
+    return str(path / below) if path == listing.root else str(path)
+
+
+def _with_classes(merged: Listing, listings: Iterable[tuple[Path, Listing]]) -> Listing:
+    """With the classes that any of the listings has."""
+    classes: dict[str, None] = {}
+    sources: dict[str, None] = {}
+    given: dict[str, str] = {}
+    for path, listing in listings:
+        if not listing.classes:
+            continue
+        classes.update(dict.fromkeys(listing.classes))
+        sources[listing.source] = None
+        for below in listing.files:
+            if (name := listing.class_of(below)) is not None:
+                given[_named(path, below, listing)] = name
+    if not given:
+        return merged
+    return replace(merged, classes=tuple(classes), source=", ".join(sources), given=given)
