@@ -247,7 +247,7 @@ def backward(
     """Gradients of V0 [B, G] and of weights [M, C] (undefined when hard)."""
     batch, layout, tables = len(V0), job.layout, (job.indices, job.floats)
     tiles, row_stride = job.tiles(batch), stride(batch)
-    g_V0, g_weights, partial = torch.empty_like(V0), torch.empty_like(weights), job.partial(tiles)
+    g_V0, g_weights, partial = job.empty(*V0.shape), job.empty(*weights.shape), job.partial(tiles)
     work = job.empty(layout.row.end, row_stride)
     job.launch(
         clause_start_back, (tiles,), g_out, past.values, past.z, partial, work, job.indices, job.k,

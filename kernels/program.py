@@ -156,7 +156,7 @@ def backward(
     """Gradients of V0 [B, G] and of weights [M, C] (undefined when hard)."""
     batch, layout = len(V0), job.layout
     instances = min(job.instances, job.tiles(batch))
-    g_V0, g_weights, partial = torch.empty_like(V0), torch.empty_like(weights), job.partial(instances)
+    g_V0, g_weights, partial = job.empty(*V0.shape), job.empty(*weights.shape), job.partial(instances)
     work = job.empty(instances, layout.row.end, layout.wide)
     job.launch(
         program_backward, (instances,), V0, weights, g_out, g_V0, g_weights, past.values, past.z, past.ticket,

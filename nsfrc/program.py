@@ -224,11 +224,12 @@ class Program:
         outputs: str = "all",
         inputs: str = "all",
         clause_weights: str | torch.Tensor = "hard",
+        arch: str | None = None,
     ) -> Reasoner:
         """A torch module V0 [B, G] → V_T.
 
-        engine: "auto" (CUDA tensors to the GPU kernels, others to the CPU engine), "cpu", "gpu" or
-        "reference". normalise, under `paper`: "example" (the default: a result never depends on the batch) or "batch".
+        engine: "auto" (CUDA tensors to the GPU kernels, others to the CPU engine), "cpu", "gpu", "reference", or
+        "ptx", which executes the GPU's machine code for `arch` ("sm_80" or "sm_90") on the CPU. normalise, under `paper`: "example" (the default: a result never depends on the batch) or "batch".
         steps, gamma: from the program by default; gamma can be changed later (`reasoner.gamma = 0.1`). outputs: "all"
         or "targets". inputs: "all" honours and differentiates every entry of V0; "neural" only those of neural
         predicates, which is faster to train. clause_weights: "hard", "trainable", or a tensor
@@ -247,7 +248,7 @@ class Program:
             gamma=gamma if gamma is not None else self.settings.gamma or GAMMA,
             normalise=normalise or "example", outputs=outputs, inputs=inputs,
         )
-        reasoner = Reasoner(self, engine, run, clause_weights)  # which refuses what cannot be
+        reasoner = Reasoner(self, engine, run, clause_weights, arch)  # which refuses what cannot be
         if (short := self.too_few(steps)) is not None:
             warnings.warn(short, TooFewSteps, stacklevel=2)
         return reasoner

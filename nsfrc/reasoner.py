@@ -37,6 +37,7 @@ class Reasoner(torch.nn.Module):
         engine_name: str,
         run: Run,
         clause_weights: str | torch.Tensor,
+        arch: str | None = None,
     ) -> None:
         super().__init__()
         _check(run)
@@ -44,7 +45,7 @@ class Reasoner(torch.nn.Module):
         # Plain numbers, which torch.compile can follow.
         self.atoms, self.target_indices = program.ground.G, program.target_indices
         self.engine_name = engine_name
-        self.engine = engine(engine_name, program)
+        self.engine = engine(engine_name, program, arch)
         self.hard = isinstance(clause_weights, str) and clause_weights == "hard"
         self._set_weights(clause_weights)
 

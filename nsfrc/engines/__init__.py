@@ -1,7 +1,8 @@
 """Engines: one interface, several ways to run a compiled program.
 
 `reference` is the dense definition and the oracle of all others; `cpu` runs the plan with numba and
-`gpu` with Triton; `auto` takes one of these two, by where V0 is.
+`gpu` with Triton; `auto` takes one of these two, by where V0 is. `ptx` executes the machine code of `gpu` on the CPU,
+slowly, and checks it.
 An engine is built once for a program and called with valuations; `run` describes one call.
 """
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
     from nsfrc.program import Program
 
-NAMES = ("auto", "cpu", "gpu", "reference")
+NAMES = ("auto", "cpu", "gpu", "ptx", "reference")
 GAMMA = 0.01  # where neither the program nor the caller says another
 
 
@@ -66,8 +67,10 @@ class AutoEngine:
         return self._engines[name](V0, weights, run)
 
 
-def engine(name: str, program: Program) -> Engine:
-    """Build an engine by name; its libraries are imported only now."""
+def engine(name: str, program: Program, arch: str | None = None) -> Engine:
+    """Build an engine by name; its libraries are imported only now. arch: what "ptx" compiles for, sm_80 by default."""
+    if arch is not None and name != "ptx":
+        raise NsfrcError(f'arch is for engine "ptx" alone, which executes machine code of that card, not for {name!r}')
     if name == "auto":
         return AutoEngine(program)
     if name == "cpu":
@@ -88,6 +91,12 @@ def engine(name: str, program: Program) -> Engine:
         from nsfrc.engines.gpu.engine import GpuEngine
 
         return GpuEngine(program)
+    if name == "ptx":
+        if find_spec("triton") is None:
+            raise NsfrcError('engine "ptx" needs the package triton: pip install "nsfrc[gpu]"')
+        from nsfrc.engines.ptx.engine import engine_for
+
+        return engine_for(program, arch or "sm_80")
     if name == "reference":
         if program.anchored:
             from nsfrc.engines.anchored_reference import AnchoredReference

@@ -125,7 +125,7 @@ def test_what_is_compiled_is_what_triton_would_compile_at_the_launch(soft):
     job.backward(V0, weights, out, past)
     listed = {(k.name, k.constants): k for k in aot.kernels(program, hard=not soft) if "small" not in k.label}
     for kernel, constants, arguments in LAUNCHED:
-        source = aot._source(listed[kernel.__name__, tuple(sorted(constants.items()))])
+        source = aot.source(listed[kernel.__name__, tuple(sorted(constants.items()))])
         for number, (name, value) in enumerate(zip(kernel.arg_names, arguments, strict=False)):
             kind, special = native_specialize_impl(CUDABackend, value, False, True, True)
             aligned = (number,) in source.attrs

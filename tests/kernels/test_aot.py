@@ -245,7 +245,7 @@ def test_what_is_compiled_is_what_triton_would_compile_at_the_launch(name: str, 
     for shape, whole_batch in ((PROGRAM, False), (CLAUSE, False), (CLAUSE, True)):
         for function, what, constants, arguments in launched(program, shape, hard, whole_batch, batch=37, steps=5):
             kernel = listed[function, what, tuple(sorted(constants.items()))]
-            source = aot._source(kernel)
+            source = aot.source(kernel)
             assert [n for n, kind in source.signature.items() if kind == "constexpr"] == [
                 p for p in kernel.function.arg_names if p in constants or p == "L"]
             for number, value in enumerate(arguments):

@@ -67,16 +67,16 @@ def anchored_kernels(program: Program, *, hard: bool, inputs: str, outputs: str)
         yield from _written(Written(plan, outputs == "targets", warm, program.atoms, program.clauses))
         return
     tables = pack(plan, outputs == "targets", soft=not hard)
-    for shape, size in ((LARGE, ""), (SMALL, "small")):
-        yield from _table_driven(plan, tables, shape, size, warm, program.settings.steps)
+    for shape in (LARGE, SMALL):
+        yield from _table_driven(plan, tables, shape, warm, program.settings.steps)
 
 
 @dataclass(frozen=True, eq=False)
 class _WrittenRecorder(WrittenJob):
     launches: list[tuple[str, tuple[Any, ...]]] = field(default_factory=list)
 
-    def launch(self, name: str, V0: torch.Tensor, *arguments: Any) -> None:
-        self.launches.append((name, (V0, *arguments, self.k, self.unit, len(V0))))
+    def start(self, name: str, grid: tuple[int, ...], *arguments: Any) -> None:
+        self.launches.append((name, arguments))
 
 
 def _written(written: Written) -> Iterator[AnchoredKernel]:
@@ -84,13 +84,19 @@ def _written(written: Written) -> Iterator[AnchoredKernel]:
     V0, weights = (torch.empty(rows, columns, device="meta") for rows, columns in ((1, written.plan.G), (0, 1)))
     out, past = job.forward(V0, weights, keep=True)
     job.backward(V0, weights, out, past)
-    sizes = {"wide": LANES, "atoms": written.plan.G, "outputs": len(written.outputs)}
     for name, arguments in job.launches:
-        names = functions_of(written.text)[name].arg_names
-        yield AnchoredKernel(
-            name, "", (), tuple((n, type_of(a)) for n, a in zip(names, arguments, strict=True)), ((_Tiles.word,),),
-            sizes, job.options, MOST_REGISTERS, text=written.text,
-        )
+        yield written_kernel(job, name, arguments)
+
+
+def written_kernel(job: WrittenJob, name: str, arguments: tuple[Any, ...]) -> AnchoredKernel:
+    """The kernel of a launch."""
+    written = job.written
+    names = functions_of(written.text)[name].arg_names
+    return AnchoredKernel(
+        name, "", (), tuple((n, type_of(a)) for n, a in zip(names, arguments, strict=True)), ((_Tiles.word,),),
+        {"wide": LANES, "atoms": written.plan.G, "outputs": len(written.outputs)}, job.options, MOST_REGISTERS,
+        text=written.text,
+    )
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,7 +108,7 @@ class _TableRecorder(TableJob):
 
 
 def _table_driven(
-    plan: LevelPlan, tables: AnchoredTables, shape: Shape, size: str, warm: bool, steps: int | None
+    plan: LevelPlan, tables: AnchoredTables, shape: Shape, warm: bool, steps: int | None
 ) -> Iterator[AnchoredKernel]:
     ints, floats = (torch.empty(len(table), dtype=dtype, device="meta")
                     for table, dtype in ((tables.ints, torch.int32), (tables.floats, torch.float32)))
@@ -112,17 +118,26 @@ def _table_driven(
     job.forward(V0, weights, keep=False)
     out, past = job.forward(V0, weights, keep=True)
     job.backward(V0, weights, out, past)
+    for kernel, arguments, constants in job.launches:
+        yield table_kernel(job, kernel, arguments, constants)
+
+
+def table_kernel(
+    job: TableJob, kernel: Any, arguments: tuple[Any, ...], constants: dict[str, Any]
+) -> AnchoredKernel:
+    """The kernel of a launch."""
+    tables, shape = job.tables, job.shape
     row, n = tables.row, tables.n
     sizes = {
-        "tall": shape.tall, "wide": shape.wide, "workspace_rows": row.top, "kept_rows": tables.kept(steps),
+        "tall": shape.tall, "wide": shape.wide, "workspace_rows": row.top, "kept_rows": tables.kept(job.steps),
         "gradient_rows": row.chosen, "atoms": n.atoms, "outputs": n.outputs, "clauses": n.clauses, "pairs": n.pairs,
         "heads": n.heads,
     }
-    for kernel, arguments, constants in job.launches:
-        parts = ["soft" if tables.soft else "", "keep" if constants.get("KEEP") else "", size]
-        names = kernel.arg_names[: len(arguments)]
-        yield AnchoredKernel(
-            kernel.__name__, ".".join(filter(None, parts)), tuple(sorted(constants.items())),
-            tuple((name, type_of(value)) for name, value in zip(names, arguments, strict=True)), ((_Instances.word,),),
-            sizes, job.options, shape.registers, tables.layout(shape.tall, shape.wide, warm),
-        )
+    small = "small" if shape == SMALL else ""
+    parts = ["soft" if tables.soft else "", "keep" if constants.get("KEEP") else "", small]
+    names = kernel.arg_names[: len(arguments)]
+    return AnchoredKernel(
+        kernel.__name__, ".".join(filter(None, parts)), tuple(sorted(constants.items())),
+        tuple((name, type_of(value)) for name, value in zip(names, arguments, strict=True)), ((_Instances.word,),),
+        sizes, job.options, shape.registers, tables.layout(shape.tall, shape.wide, job.warm),
+    )

@@ -19,7 +19,7 @@ from nsfrc.engines.gpu.anchored_launch import TableJob, WrittenJob, past_size
 from nsfrc.engines.gpu.anchored_shapes import INSTANCES_PER_MULTIPROCESSOR, WARM, Shape, choose
 from nsfrc.engines.gpu.anchored_tables import AnchoredTables, pack
 from nsfrc.engines.gpu.anchored_written import Written, fits
-from nsfrc.engines.gpu.engine import MOST_JOBS, MOST_VALUES, UNCAPTURED, _multiprocessors, interpreted
+from nsfrc.engines.gpu.engine import MOST_JOBS, MOST_VALUES, UNCAPTURED, _multiprocessors, needs_a_card, refuse_device
 from nsfrc.errors import NsfrcError
 from nsfrc.kernels.launch import LINE, stride
 
@@ -41,16 +41,11 @@ class AnchoredGpuEngine:
     """
 
     def __init__(self, program: Program) -> None:
-        if not torch.cuda.is_available() and not interpreted():
-            raise NsfrcError(
-                'engine "gpu" needs a CUDA device, and torch finds none: use engine="auto" or "cpu" '
-                "(TRITON_INTERPRET=1, set before Python starts, runs its kernels slowly without one)"
-            )
+        self._needs()
         self.program = program
         # Plain numbers, which torch.compile can follow.
         self.clauses = program.ground.C
         self.digest = _digest(program.lowered)
-        self.anywhere = interpreted()
         self.fixed: Shape | None = None  # table-driven kernels in this tile whatever the batch, for tests
         self.number = next(_NUMBERS)
         _ENGINES[self.number] = self
@@ -59,8 +54,7 @@ class AnchoredGpuEngine:
         self._jobs: dict[tuple[Any, ...], Job] = {}
 
     def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
-        if V0.device.type != "cuda" and not self.anywhere:
-            raise NsfrcError(f'V0 is on {V0.device}; engine "gpu" needs it on a CUDA device, "auto" takes either')
+        self._refuse_device(V0)
         if weights is None:
             mixed = V0.new_empty((0, self.clauses), dtype=torch.float32)
         else:
@@ -72,6 +66,18 @@ class AnchoredGpuEngine:
             values, mixed, self.number, self.digest, steps, run.gamma, run.outputs, run.inputs, keep
         )
         return out.to(V0.dtype)
+
+    def _needs(self) -> None:
+        needs_a_card()
+
+    def _refuse_device(self, V0: torch.Tensor) -> None:
+        refuse_device(V0)
+
+    def _make_table_job(self, **fields: Any) -> TableJob:
+        return TableJob(**fields)
+
+    def _make_written_job(self, **fields: Any) -> WrittenJob:
+        return WrittenJob(**fields)
 
     def __reduce__(self) -> tuple[Any, ...]:
         """A copy prepares itself again, where it is used."""
@@ -92,13 +98,13 @@ class AnchoredGpuEngine:
         _, k, unit = base_two(run.gamma).tolist()
         if self.fixed is None and fits(plan, soft):
             written = Written(plan, run.outputs == "targets", warm, self.program.atoms, self.program.clauses)
-            return WrittenJob(written, k, unit)
+            return self._make_written_job(written=written, k=k, unit=unit)
         tables, multiprocessors = self.tables(run, soft), _multiprocessors(device)
         if tables.kept(run.steps) * stride(batch) > MOST_VALUES:
             most = MOST_VALUES // tables.kept(run.steps) // LINE * LINE
             raise NsfrcError(f"{batch:,} examples are too many at once for {self.program.name}: at most {most:,}")
         ints, floats = self._tensors(run, tables, device)
-        return TableJob(
+        return self._make_table_job(
             tables=tables, ints=ints, floats=floats, shape=self.fixed or choose(batch, multiprocessors),
             k=k, unit=unit, warm=warm, steps=run.steps, instances=INSTANCES_PER_MULTIPROCESSOR * multiprocessors,
         )

@@ -42,9 +42,9 @@ class TableJob:
     def forward(self, V0: torch.Tensor, weights: torch.Tensor, keep: bool) -> tuple[torch.Tensor, torch.Tensor]:
         """V0 [B, G], weights [M, C] (any when hard) → outputs [B, outputs], and what `backward` needs."""
         batch, instances = len(V0), self._instances(len(V0))
-        out = V0.new_empty(batch, self.tables.n.outputs)
-        past = V0.new_empty(past_size(self.tables, self.steps, batch) if keep else 0)
-        rows = past if keep else V0.new_empty(instances * self.tables.row.top * self.shape.wide)
+        out = self.empty(V0, batch, self.tables.n.outputs)
+        past = self.empty(V0, past_size(self.tables, self.steps, batch) if keep else 0)
+        rows = past if keep else self.empty(V0, instances * self.tables.row.top * self.shape.wide)
         self.launch(
             anchored_forward, (instances,), V0, weights, out, rows, self._ticket(past), self.ints, self.floats,
             self.k, self.unit, batch, stride(batch), self._steps, len(weights), KEEP=keep,
@@ -56,14 +56,18 @@ class TableJob:
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Gradients of V0 [B, G] and of weights [M, C] (undefined when hard)."""
         batch, instances, n, row = len(V0), self._instances(len(V0)), self.tables.n, self.tables.row
-        g_V0, g_weights = torch.empty_like(V0), torch.empty_like(weights)
-        partial = V0.new_empty(instances * len(weights) * n.pairs)
-        g = V0.new_empty(instances * (row.chosen + len(weights) * n.heads) * self.shape.wide)
+        g_V0, g_weights = self.empty(V0, *V0.shape), self.empty(V0, *weights.shape)
+        partial = self.empty(V0, instances * len(weights) * n.pairs)
+        g = self.empty(V0, instances * (row.chosen + len(weights) * n.heads) * self.shape.wide)
         self.launch(
             anchored_backward, (instances,), V0, weights, g_out, g_V0, g_weights, past, self._ticket(past), partial, g,
             self.ints, self.floats, self.k, self.unit, batch, stride(batch), self._steps, len(weights),
         )
         return g_V0, g_weights
+
+    def empty(self, V0: torch.Tensor, *shape: int) -> torch.Tensor:
+        """The one place where these kernels' memory comes from."""
+        return V0.new_empty(shape)
 
     def _ticket(self, past: torch.Tensor) -> torch.Tensor:
         """A whole number behind the rows; hard weights need none, but an argument all the same."""
@@ -109,23 +113,30 @@ class WrittenJob:
 
     def forward(self, V0: torch.Tensor, weights: torch.Tensor, keep: bool) -> tuple[torch.Tensor, torch.Tensor]:
         """V0 [B, G] → outputs [B, outputs]; nothing is kept, since it is sooner computed again than loaded."""
-        out = V0.new_empty(len(V0), len(self.written.outputs))
+        out = self.empty(V0, len(V0), len(self.written.outputs))
         self.launch("written_forward", V0, out)
-        return out, V0.new_empty(0)
+        return out, self.empty(V0, 0)
 
     def backward(
         self, V0: torch.Tensor, weights: torch.Tensor, g_out: torch.Tensor, past: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Gradient of V0 [B, G]; that of hard weights is undefined."""
-        g_V0 = torch.empty_like(V0)
+        g_V0 = self.empty(V0, *V0.shape)
         self.launch("written_backward", V0, g_out, g_V0)
-        return g_V0, torch.empty_like(weights)
+        return g_V0, self.empty(V0, *weights.shape)
+
+    def empty(self, V0: torch.Tensor, *shape: int) -> torch.Tensor:
+        """The one place where these kernels' memory comes from."""
+        return V0.new_empty(shape)
 
     def launch(self, name: str, V0: torch.Tensor, *arguments: Any) -> None:
+        self.start(name, (-(-len(V0) // LANES),), V0, *arguments, self.k, self.unit, len(V0))
+
+    def start(self, name: str, grid: tuple[int, ...], *arguments: Any) -> None:
         """The one place from which these kernels start."""
         kernel = functions_of(self.written.text)[name]
-        with torch.cuda.device_of(V0):
-            kernel[(-(-len(V0) // LANES),)](V0, *arguments, self.k, self.unit, len(V0), **self.options)
+        with torch.cuda.device_of(arguments[0]):
+            kernel[grid](*arguments, **self.options)
 
     @property
     def options(self) -> dict[str, Any]:

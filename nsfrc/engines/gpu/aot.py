@@ -191,12 +191,12 @@ def _recorded(forward: Layout, backward: Layout, tables: Tables, shape: Shape, w
     out, past = launchers.forward(keeping, V0, weights)
     launchers.backward(back, V0, weights, out, past)
     return [
-        _kernel(*launch, shape.kernels, recorder.layout) for recorder in (job, keeping, back)
+        kernel_of(*launch, shape.kernels, recorder.layout) for recorder in (job, keeping, back)
         for launch in recorder.launches
     ]
 
 
-def _kernel(
+def kernel_of(
     function: Any, grid: tuple[int, ...], arguments: tuple[Any, ...], constants: dict[str, Any],
     module: str, what: Layout,
 ) -> Kernel:
@@ -245,7 +245,7 @@ def compile_kernel(kernel: Kernel, arch: str) -> Compiled:
         log = stack.enter_context(redirect_stdout(io.StringIO()))  # where Triton prints what ptxas says
         try:
             done = triton.compile(
-                _source(kernel), target=GPUTarget("cuda", ARCHS[arch], 32),
+                source(kernel), target=GPUTarget("cuda", ARCHS[arch], 32),
                 options={**kernel.options, "maxnreg": kernel.most_registers},
             )
         except TritonError as error:
@@ -254,7 +254,7 @@ def compile_kernel(kernel: Kernel, arch: str) -> Compiled:
         return _compiled(kernel, arch, done, log.getvalue())
 
 
-def _source(kernel: Kernel) -> Any:
+def source(kernel: Kernel) -> Any:
     """The kernel with its types and constants, as Triton's own launch would hand it to the compiler."""
     parameters, types = kernel.function.params, dict(kernel.arguments)
     attributes = {

@@ -54,6 +54,20 @@ def interpreted() -> bool:
     return bool(triton.knobs.runtime.interpret)
 
 
+def needs_a_card() -> None:
+    """Refuse to be built where kernels cannot run."""
+    if not torch.cuda.is_available() and not interpreted():
+        raise NsfrcError(
+            'engine "gpu" needs a CUDA device, and torch finds none: use engine="auto" or "cpu" '
+            '(engine "ptx" executes its machine code slowly without one)'
+        )
+
+
+def refuse_device(V0: torch.Tensor) -> None:
+    if V0.device.type != "cuda" and not interpreted():
+        raise NsfrcError(f'V0 is on {V0.device}; engine "gpu" needs it on a CUDA device, "auto" takes either')
+
+
 class GpuEngine:
     """Runs plans with Triton. Arithmetic is float32; other inputs are converted and the result back.
 
@@ -62,16 +76,11 @@ class GpuEngine:
     """
 
     def __init__(self, program: Program) -> None:
-        if not torch.cuda.is_available() and not interpreted():
-            raise NsfrcError(
-                'engine "gpu" needs a CUDA device, and torch finds none: use engine="auto" or "cpu" '
-                "(TRITON_INTERPRET=1, set before Python starts, runs its kernels slowly without one)"
-            )
+        self._needs()
         self.program = program
         # Plain numbers, which torch.compile can follow.
         self.clauses = program.plan.C
         self.digest = _digest(program.plan)
-        self.anywhere = interpreted()
         self.fixed: Shape | None = None  # kernels and tile to use whatever the batch, for tests and measurements
         self._register()
         self._prepared: dict[tuple[bool, bool, int | None], Tables] = {}
@@ -79,8 +88,7 @@ class GpuEngine:
         self._jobs: dict[tuple[Any, ...], tuple[Any, Job]] = {}
 
     def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
-        if V0.device.type != "cuda" and not self.anywhere:
-            raise NsfrcError(f'V0 is on {V0.device}; engine "gpu" needs it on a CUDA device, "auto" takes either')
+        self._refuse_device(V0)
         if weights is None:
             mixed = V0.new_empty((0, self.clauses), dtype=torch.float32)
         else:
@@ -89,6 +97,15 @@ class GpuEngine:
         keep = torch.is_grad_enabled() and (values.requires_grad or mixed.requires_grad)
         out, _ = torch.ops.nsfrc.reason(values, mixed, self.number, self.digest, *_as_arguments(run), keep)
         return out.to(V0.dtype)
+
+    def _needs(self) -> None:
+        needs_a_card()
+
+    def _refuse_device(self, V0: torch.Tensor) -> None:
+        refuse_device(V0)
+
+    def _make_job(self, kernels: str, **fields: Any) -> Job:
+        return Job(**fields)
 
     def _register(self) -> None:
         """Take a number by which the operator finds this engine."""
@@ -130,8 +147,8 @@ class GpuEngine:
             self._check_size(batch, run, forward if direction == "forward" else backward)
         indices, floats = self._tensors(run, shape.rows_of_part, tables, device)
         back = direction == "backward"
-        return KERNELS[shape.kernels], Job(
-            layout=backward if back else forward,
+        return KERNELS[shape.kernels], self._make_job(
+            shape.kernels, layout=backward if back else forward,
             indices=indices, floats=floats, k=k, unit=unit, steps=run.T,
             whole_batch=run.normalise == "batch", keep=direction == "keep",
             warps=WARPS, registers=most_registers(shape.kernels, back),

@@ -1,0 +1,160 @@
+"""How a kernel comes to run here: compiled for a card as a launch would, its arguments laid out as on that card."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+import triton
+from triton import knobs
+from triton.backends.compiler import GPUTarget
+from triton.runtime.errors import TritonError
+
+from nsfrc.engines.gpu import aot
+from nsfrc.engines.ptx import findings as kinds
+from nsfrc.engines.ptx.arithmetic import u4
+from nsfrc.engines.ptx.counts import Counts
+from nsfrc.engines.ptx.findings import Finding, KernelFault
+from nsfrc.engines.ptx.machine import ORDERS, Loaded, Machine
+from nsfrc.engines.ptx.memory import POISON, Device
+from nsfrc.engines.ptx.parse import parse
+from nsfrc.errors import NsfrcError, did_you_mean
+
+_LOADED: dict[tuple[Any, ...], Loaded] = {}
+SCRATCH = 2  # pointers that Triton adds to every kernel's parameters; ours do not use them
+
+
+@dataclass(frozen=True)
+class Launch:
+    """What one launch did: instructions of warps by name, requests of memory if they were counted, and what was found."""
+
+    kernel: str
+    arch: str
+    grid: tuple[int, ...]
+    warps: int
+    instructions: Counter[str] = field(repr=False)
+    diverged: int
+    counts: Counts | None = field(repr=False)
+    findings: tuple[Finding, ...] = ()
+
+
+@dataclass
+class Runner:
+    """Starts kernels and remembers what they did.
+
+    check: "raise" what is found as a KernelFault, "collect" it in `launches`, or "off". order: in which blocks run,
+    "together", "forwards" or "backwards". count: also what is asked of memory. change: rewrites PTX before it is
+    run, for tests.
+    """
+
+    arch: str = "sm_80"
+    check: str = "raise"
+    order: str = "together"
+    count: bool = False
+    change: Callable[[str, str], str] | None = None
+    launches: list[Launch] = field(default_factory=list)
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        allowed = {"arch": tuple(aot.ARCHS), "check": ("raise", "collect", "off"), "order": ORDERS}.get(name)
+        if allowed is not None and value not in allowed:
+            hint = did_you_mean(str(value), allowed) or f"it is {', '.join(allowed)}"
+            raise NsfrcError(f'{name} of engine "ptx" cannot be {value!r}: {hint}')
+        super().__setattr__(name, value)
+
+    def launch(self, kernel: Any, grid: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
+        """Run a kernel (`aot.Kernel` or `AnchoredKernel`) on tensors of the CPU."""
+        loaded = self._load(kernel)
+        machine = Machine(
+            loaded, tuple(int(size) for size in grid), checked=self.check != "off", order=self.order,
+            counts=Counts() if self.count else None,
+        )
+        names = [name for name, _ in kernel.arguments]
+        tensors = [(name, value) for name, value in zip(names, arguments, strict=True) if isinstance(value, torch.Tensor)]
+        device = Device(machine, [_view(name, value) for name, value in tensors])
+        machine.run(device, _parameters(device, arguments))
+        device.finish()
+        found = (*machine.findings, *_overlaps(device, loaded, tensors)) if machine.checked else ()
+        self.launches.append(Launch(
+            loaded.label, loaded.arch, tuple(grid), loaded.warps, machine.instructions(), machine.diverged,
+            machine.counts, found,
+        ))
+        if found and self.check == "raise":
+            raise KernelFault(found)
+
+    def _load(self, kernel: Any) -> Loaded:
+        key = (kernel.name, kernel.variant, kernel.layout, kernel.constants, kernel.arguments, self.arch,
+               getattr(kernel, "text", ""))
+        found = _LOADED.get((key, self.change))
+        if found is None:
+            ptx, shared = compiled(kernel, self.arch)
+            if self.change is not None:
+                ptx = self.change(kernel.label, ptx)
+            found = Loaded(parse(ptx), shared, kernel.options["num_warps"], kernel.label, self.arch)
+            _LOADED[key, self.change] = found
+        return found
+
+
+def compiled(kernel: Any, arch: str) -> tuple[str, int]:
+    """PTX and bytes of shared memory. Unlike `aot.compile_kernel`, with Triton's cache and with line information."""
+    if knobs.runtime.interpret:
+        raise NsfrcError("TRITON_INTERPRET is set, so kernels are run in Python and not compiled: unset it")
+    with knobs.compilation.scope():
+        knobs.compilation.disable_line_info = False
+        try:
+            done = triton.compile(
+                aot.source(kernel), target=GPUTarget("cuda", aot.ARCHS[arch], 32),
+                options={**kernel.options, "maxnreg": kernel.most_registers},
+            )
+        except TritonError as error:
+            reason = str(error).strip().splitlines()
+            raise NsfrcError(f"{kernel.label} does not compile for {arch}: {' '.join(reason[:3])}") from error
+    return done.asm["ptx"], done.metadata.shared
+
+
+def poisoned(tensor: torch.Tensor) -> torch.Tensor:
+    """New memory, of which reading before writing is to be found."""
+    tensor.view(torch.int32).fill_(POISON)
+    return tensor
+
+
+def _view(name: str, tensor: torch.Tensor) -> tuple[str, np.ndarray, int]:
+    if not tensor.is_contiguous():
+        raise NsfrcError(f"argument {name} of a kernel is not contiguous")
+    words = tensor.detach().reshape(-1).view(torch.int32).numpy().view(u4)
+    return name, words, tensor.storage_offset() * tensor.element_size()
+
+
+def _parameters(device: Device, arguments: tuple[Any, ...]) -> list[Any]:
+    found: list[Any] = []
+    number = 0
+    for value in arguments:
+        if isinstance(value, torch.Tensor):
+            found.append(device.address(number))
+            number += 1
+        elif isinstance(value, float):
+            found.append(np.float32(value).view(u4))
+        else:
+            found.append(u4(int(value) & 0xFFFFFFFF))
+    return found + [np.uint64(0)] * SCRATCH
+
+
+def _overlaps(device: Device, kernel: Loaded, tensors: list[tuple[str, torch.Tensor]]) -> list[Finding]:
+    """Arguments that share words of which one is written: here each has words of its own, on a card it has not."""
+    found = []
+    for i, (name, one) in enumerate(tensors):
+        for j, (other_name, other) in enumerate(tensors[:i]):
+            if not one.numel() or not other.numel() or one.untyped_storage().data_ptr() != other.untyped_storage().data_ptr():
+                continue
+            first = max(one.storage_offset(), other.storage_offset())
+            last = min(one.storage_offset() + one.numel(), other.storage_offset() + other.numel())
+            a, b = (slice(max(first - t.storage_offset(), 0), max(last - t.storage_offset(), 0)) for t in (one, other))
+            (written, touched), (written_other, touched_other) = device.touched(i), device.touched(j)
+            if (written[a] & touched_other[b]).any() or (touched[a] & written_other[b]).any():
+                entry = kernel.module.functions[kernel.module.entry]
+                found.append(Finding(kinds.OVERLAP, kernel.label, kernel.arch, entry.name, 1, "entry", "",
+                                     f"{other_name} and {name}", 1))
+    return found
