@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import LOWEST, get, get_all, get_row, put, put_row, softor
+from nsfrc.kernels.maths import LOWEST, get, get_all, get_row, put, put_row, rounded, softor
 from nsfrc.kernels.step import kept_row
 
 
@@ -85,7 +85,7 @@ def absent_softor(work, stride, k, L: tl.constexpr):
         total = total * tl.exp2(most - higher) + tl.where(ok[:, None], tl.exp2(bits - higher), 0.0)
         most = higher
     highest = tl.max(most, axis=0)
-    return highest + tl.log2(tl.sum(total * tl.exp2(most - highest[None, :]), axis=0))
+    return highest + tl.log2(tl.sum(rounded(total * tl.exp2(most - highest[None, :])), axis=0))
 
 
 @triton.jit(noinline=True)

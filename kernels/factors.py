@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import examples, get, get_all, get_row, power, put, put_row
+from nsfrc.kernels.maths import examples, get, get_all, get_row, power, put, put_row, rounded
 from nsfrc.kernels.step import largest_passive, starting
 
 
@@ -88,7 +88,8 @@ def sum_uses(tile, indices, floats, work, stride, unit, BAND: tl.constexpr, L: t
         bits = own[:, None, :] * slope - get_all(work, L.row.pair + pair, stride, L)
         # A weight is at most 1/times, but for rounding; entries that are not inside may be anything.
         weight = times[:, :, None] * tl.exp2(tl.minimum(bits, 1.0))
-        total += tl.sum(weight * get_all(work, L.row.g_pair + pair, stride, L) * slope, axis=1)
+        g = get_all(work, L.row.g_pair + pair, stride, L)
+        total += tl.sum(rounded(weight * g * slope), axis=1)
     put(work, L.row.g_x + x, stride, ok, total * unit, L)
 
 

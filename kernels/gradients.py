@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from nsfrc.kernels.derive import absent_bits, absent_of, derived_of, mixed_of, most_pairs, pair_bits
-from nsfrc.kernels.maths import NO_RANK, TIE, examples, get, get_all, get_row, put, put_row, shares
+from nsfrc.kernels.maths import NO_RANK, TIE, examples, get, get_all, get_row, put, put_row, rounded, shares
 from nsfrc.kernels.step import kept_row
 
 
@@ -169,7 +169,7 @@ def through_soft(weights, partial, indices, work, stride, k, unit, L: tl.constex
             g = get(work, L.row.chosen + m * (L.n.heads + 1) + head, stride, ok, L)
             total += weight[:, None] * g
             place = partial + m * (L.n.pairs + L.n.clauses) + pair
-            tl.store(place, tl.load(place, mask=ok, other=0.0) + tl.sum(g * more, axis=1), mask=ok)
+            tl.store(place, tl.load(place, mask=ok, other=0.0) + tl.sum(rounded(g * more), axis=1), mask=ok)
         put(work, L.row.g_pair + pair, stride, ok, total, L)
     for first in range(0, L.n.clauses, L.tall):
         clause = first + tl.arange(0, L.tall)
@@ -178,7 +178,7 @@ def through_soft(weights, partial, indices, work, stride, k, unit, L: tl.constex
         for m in range(L.n.mixtures):
             g = get_row(work, L.row.g_mixed + m, stride, L)[None, :]
             place = partial + m * (L.n.pairs + L.n.clauses) + L.n.pairs + clause
-            tl.store(place, tl.load(place, mask=ok, other=0.0) + tl.sum(g * absent, axis=1), mask=ok)
+            tl.store(place, tl.load(place, mask=ok, other=0.0) + tl.sum(rounded(g * absent), axis=1), mask=ok)
 
 
 @triton.jit
@@ -210,7 +210,7 @@ def through_clauses_of(weights, indices, work, stride, k, unit, BAND: tl.constex
             pair = tl.where(inside, begin[:, None] + entry, 0)
             value = get_all(work, L.row.pair + pair, stride, L) * unit / z[:, None, :]
             g = tl.where(inside[:, :, None], get_all(work, L.row.g_pair + pair, stride, L), 0.0)
-            g_z -= tl.sum(g * value, axis=1) / z
+            g_z -= tl.sum(rounded(g * value), axis=1) / z
             if L.hard:
                 head = tl.load(indices + L.at.pair_head + pair)
                 g = tl.where(inside[:, :, None], get_all(work, L.row.g_derived + head, stride, L), 0.0)

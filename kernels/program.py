@@ -41,7 +41,8 @@ def all_rows(indices, floats, work, k, L: tl.constexpr):
 def reason(weights, indices, floats, work, k, unit, L: tl.constexpr):
     """R of every head and its Z, from V in the workspace."""
     prepare(indices, work, L.wide, k, L)
-    tl.debug_barrier()
+    if L.n.levels == 0:
+        tl.debug_barrier()  # else there is one after every level
     all_rows(indices, floats, work, k, L)
     tl.debug_barrier()
     clause_maxima(indices, work, L.wide, k, unit, L)
@@ -91,6 +92,7 @@ def program_backward(
     mine = partial + instance * L.n.mixtures * (L.n.pairs + L.n.clauses)
     if not L.hard:
         clear_partial(mine, L)
+        tl.debug_barrier()  # an instance without a tile comes to the ticket at once
     for tile in range(tl.program_id(0), tl.cdiv(batch, L.wide), instances):
         first = tile * L.wide
         first_gradient(g_out, indices, work, L.wide, first, batch, L)

@@ -11,7 +11,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import LOWEST, examples, get, get_all, get_row, power, put, put_row
+from nsfrc.kernels.maths import LOWEST, examples, get, get_all, get_row, power, put, put_row, rounded
 
 
 @triton.jit
@@ -112,11 +112,11 @@ def sum_rows(tile, indices, floats, work, stride, k, BAND: tl.constexpr, L: tl.c
         bits = tl.where(inside[:, :, None], bits, LOWEST)
         higher = tl.maximum(most, tl.max(bits, axis=1))
         fade = tl.exp2(most - higher)
-        weight = times[:, :, None] * tl.exp2(bits - higher[:, None, :])
+        weight = rounded(times[:, :, None] * tl.exp2(bits - higher[:, None, :]))
         total = total * fade + tl.sum(weight, axis=1)
         if L.gradient:
             slope = get_all(work, L.row.slope + n, stride, L)
-            by_true = by_true * fade + tl.sum(weight * product * slope, axis=1)
+            by_true = by_true * fade + tl.sum(rounded(weight * product * slope), axis=1)
         most = higher
     if not L.split:
         padding = tl.load(floats + L.of.padding + part, mask=ok, other=1.0)[:, None]

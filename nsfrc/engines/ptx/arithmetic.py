@@ -22,12 +22,19 @@ SUBNORMAL = u4(0x00FFFFFF)
 SIGN = u4(0x80000000)
 ONE = u4(1)
 
+some = np.count_nonzero  # whether any of an array is true: far quicker than .any() on small ones
+
+
+def spread(x: Array, threads: int) -> np.ndarray:
+    """A value for every thread; constants are repeated."""
+    return x if isinstance(x, np.ndarray) and x.ndim else np.full(threads, x)
+
 
 def flush(x: Array) -> Array:
     """Subnormal numbers become zeros of the same sign (`.ftz`)."""
     bits = x.view(u4)
     subnormal = (bits << ONE) - ONE < SUBNORMAL  # the double of zero, less one, is the largest of all
-    return np.where(subnormal, bits & SIGN, bits).view(f4) if subnormal.any() else x
+    return np.where(subnormal, bits & SIGN, bits).view(f4) if some(subnormal) else x
 
 
 def fma(a: Array, b: Array, c: Array, flushed: bool) -> Array:
@@ -36,7 +43,7 @@ def fma(a: Array, b: Array, c: Array, flushed: bool) -> Array:
     product, third = np.multiply(a, b, dtype=f8), np.asarray(c, f8)
     total = product + third
     halfway = (total.view(i8) & LOW) == HALF
-    if halfway.any() or (not flushed and (np.abs(total) < SMALLEST).any()):
+    if some(halfway) or (not flushed and some(np.abs(total) < SMALLEST)):
         total = _to_odd(total, product, third)
     return np.asarray(total, f4)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from nsfrc.engines.ptx import findings as kinds
-from nsfrc.engines.ptx.arithmetic import i8, shuffled_lanes, u2, u4, u8
+from nsfrc.engines.ptx.arithmetic import i8, shuffled_lanes, some, spread, u2, u4, u8
 from nsfrc.engines.ptx.counts import Counts
 from nsfrc.engines.ptx.findings import Finding
 from nsfrc.engines.ptx.memory import POISON, THREADS, Device, Shared
@@ -120,6 +120,7 @@ class Machine:
         for axis, index, size in zip("xyz", where, self.grid, strict=True):
             self.special["ctaid" + axis], self.special["nctaid" + axis] = index.astype(u4), u4(size)
         self.shared = Shared(self, self.kernel.shared, len(numbers), self.kernel.grain)
+        self._fresh = {kind: np.full(self.threads, value) for kind, value in UNDEFINED.items()}
         self._shuffles: dict[tuple[str, int, int], np.ndarray] = {}
 
     def _advance(self, which: np.ndarray) -> None:
@@ -132,8 +133,7 @@ class Machine:
     def _frame(self, name: str, parameters: dict[tuple[str, int], Any], active: np.ndarray | None) -> dict[Any, Any]:
         """Run a function for some threads; its parameters, and what it returns, by name."""
         code = self.kernel.code(name)
-        fresh = {kind: np.full(self.threads, value) for kind, value in UNDEFINED.items()}
-        registers = [fresh[kind] for kind in code.registers]
+        registers = [self._fresh[kind] for kind in code.registers]
         defined: dict[int, np.ndarray] = {}
         todo: dict[int, np.ndarray | None] = {0: active}
         blocks, end = code.blocks, len(code.blocks)
@@ -148,9 +148,9 @@ class Machine:
                 self._join(todo, following, mask)
             elif isinstance(following, tuple):
                 for entry, target in enumerate(following):
-                    self._take(todo, target, np.broadcast_to(choice == entry, self.threads), mask)
+                    self._take(todo, target, spread(choice == entry, self.threads), mask)
             else:
-                self._branch(todo, number, following, np.broadcast_to(choice, self.threads), mask)
+                self._branch(todo, number, following, spread(choice, self.threads), mask)
         return parameters
 
     def _tally(self, name: str, number: int, mask: np.ndarray | None) -> None:
@@ -167,9 +167,9 @@ class Machine:
     ) -> None:
         taken = choice if mask is None else choice & mask
         rest = ~choice if mask is None else mask & ~choice
-        if not rest.any():
+        if not some(rest):
             return self._join(todo, target, mask)
-        if not taken.any():
+        if not some(taken):
             return self._join(todo, number + 1, mask)
         split = taken.reshape(-1, WARP).any(1) & rest.reshape(-1, WARP).any(1)
         self.diverged += int(split.sum())
@@ -180,7 +180,7 @@ class Machine:
         self, todo: dict[int, np.ndarray | None], target: int, choice: np.ndarray, mask: np.ndarray | None
     ) -> None:
         taken = choice if mask is None else choice & mask
-        if taken.any():
+        if some(taken):
             self._join(todo, target, taken)
 
     def _join(self, todo: dict[int, np.ndarray | None], target: int, mask: np.ndarray | None) -> None:
@@ -204,8 +204,8 @@ class Machine:
     def barrier(self, active: np.ndarray | None, site: int) -> None:
         reached = np.arange(len(self.numbers))
         if active is not None:
-            whole = np.broadcast_to(active, self.threads).reshape(-1, self.block_threads)
-            if (partly := whole.any(1) & ~whole.all(1)).any():
+            whole = spread(active, self.threads).reshape(-1, self.block_threads)
+            if some(partly := whole.any(1) & ~whole.all(1)):
                 self.report(kinds.DIVERGED_BARRIER, site, f"block {int(self.numbers[partly][0])}", int(partly.sum()))
             reached = np.flatnonzero(whole.any(1))
         self._advance(reached)
@@ -214,8 +214,8 @@ class Machine:
     def _whole_warps(self, active: np.ndarray | None, site: int) -> None:
         if active is None:
             return
-        warps = np.broadcast_to(active, self.threads).reshape(-1, WARP)
-        if (partly := warps.any(1) & ~warps.all(1)).any():
+        warps = spread(active, self.threads).reshape(-1, WARP)
+        if some(partly := warps.any(1) & ~warps.all(1)):
             self.report(kinds.DIVERGED_WARP, site, self.name_of(int(np.flatnonzero(partly)[0]) * WARP))
 
     def shuffle(self, value: Any, mode: str, by: Any, clamp: int, active: np.ndarray | None, site: int) -> Any:
@@ -233,12 +233,12 @@ class Machine:
 
     def redux(self, value: Any, function: Any, active: np.ndarray | None, site: int) -> Any:
         self._whole_warps(active, site)
-        whole = np.broadcast_to(value, self.threads).reshape(-1, WARP)
+        whole = spread(value, self.threads).reshape(-1, WARP)
         return np.repeat(function.reduce(whole, axis=1), WARP)
 
     def _matrix_words(self, address: Any, number: int) -> np.ndarray:
         """Where each thread's word of a matrix is: row t // 4 begins where thread 8·number + t // 4 says."""
-        rows = np.broadcast_to(address, self.threads).reshape(-1, WARP)[:, 8 * number : 8 * number + 8]
+        rows = spread(address, self.threads).reshape(-1, WARP)[:, 8 * number : 8 * number + 8]
         lane = np.arange(WARP)
         return (rows[:, lane // 4] + (lane % 4 * 4).astype(u4)).reshape(-1)
 
@@ -254,13 +254,13 @@ class Machine:
             self.shared.store(self._matrix_words(address, number), 4, (value,), active, site)
 
     def _rows_aligned(self, address: Any, count: int, site: int) -> None:
-        rows = np.broadcast_to(address, self.threads).reshape(-1, WARP)[:, : 8 * count]
-        if (rows % 16).any():
+        rows = spread(address, self.threads).reshape(-1, WARP)[:, : 8 * count]
+        if some(rows % 16):
             self.report(kinds.MISALIGNED, site, "a row of a matrix begins at a multiple of 16 bytes")
 
     def atomic_add(self, address: Any, value: Any, ordered: bool, active: np.ndarray | None, site: int) -> np.ndarray:
         """One thread after another. What was there before."""
-        value, device = np.broadcast_to(value, self.threads), self.device
+        value, device = spread(value, self.threads), self.device
         before = np.zeros(self.threads, value.dtype)
         words = device.views[4].view(value.dtype)
         lanes, at = device._lanes(address, active)
@@ -289,14 +289,14 @@ class Machine:
     def define(self, known: dict[int, np.ndarray], register: int, where: Any, active: np.ndarray | None) -> None:
         if active is not None:
             where = np.where(active, where, known.get(register, np.bool_(False)))
-        known[register] = np.broadcast_to(where, self.threads)
+        known[register] = spread(where, self.threads)
 
     def check_defined(
         self, known: dict[int, np.ndarray], registers: tuple[int, ...], active: np.ndarray | None, site: int
     ) -> None:
-        wrong = np.broadcast_to(~self.defined(known, registers), self.threads)
+        wrong = spread(~self.defined(known, registers), self.threads)
         wrong = wrong if active is None else wrong & active
-        if wrong.any():
+        if some(wrong):
             self.report(kinds.UNDEFINED, site, f"by {self.name_of(int(np.flatnonzero(wrong)[0]))}", int(wrong.sum()))
 
     # What was found.

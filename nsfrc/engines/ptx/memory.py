@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from nsfrc.engines.ptx import findings as kinds
-from nsfrc.engines.ptx.arithmetic import i4, i8, u1, u2, u4, u8
+from nsfrc.engines.ptx.arithmetic import i4, i8, some, spread, u1, u2, u4, u8
 
 if TYPE_CHECKING:
     from nsfrc.engines.ptx.machine import Machine
@@ -21,6 +21,7 @@ POISON = 0x7FEDBEEF  # a NaN: what words hold that nothing has written
 THREADS = 24  # bits of a tag for a thread; those above are for the moment
 OUTSIDE, EMPTY, WRITTEN = 0, 1, 2
 TYPES = {1: u1, 2: u2, 4: u4, 8: u8}
+STEPS = np.arange(16)
 SEVERAL = -2  # blocks have read a cell
 NOBODY = -1
 
@@ -57,7 +58,7 @@ class Space:
         if (fault := self._fault(at, wide)) is not None:
             self._report_outside(at, fault, lanes, site)
             return self.load(address, size, count, self._without(fault, lanes), site)
-        if (at & (wide - 1)).any():
+        if some(at & (wide - 1)):
             machine.report(kinds.MISALIGNED, site, self.describe(int(at[(at & (wide - 1)) != 0][0])))
             at = at & -wide
         if machine.counts is not None:
@@ -83,7 +84,7 @@ class Space:
         if (fault := self._fault(at, wide)) is not None:
             self._report_outside(at, fault, lanes, site)
             return self.store(address, size, values, self._without(fault, lanes), site)
-        if (at & (wide - 1)).any():
+        if some(at & (wide - 1)):
             machine.report(kinds.MISALIGNED, site, self.describe(int(at[(at & (wide - 1)) != 0][0])))
             at = at & -wide
         if machine.counts is not None:
@@ -91,13 +92,13 @@ class Space:
         first, view = at >> (size.bit_length() - 1), self.views[size]
         cells = self._cells(at, wide)
         for number, value in enumerate(values):
-            value = np.broadcast_to(value, machine.threads)
+            value = spread(value, machine.threads)
             value = value if lanes is None else value[lanes]
             place = first + number if number else first
             if machine.checked:
                 self._check_write(self._cells(at + number * size, size), at, view[place] != value, lanes, site)
             view[place] = value
-            if machine.checked and (other := view[place] != value).any():
+            if machine.checked and some(other := view[place] != value):
                 machine.report(kinds.DIFFERENT_VALUES, site, self.describe(int(at[other][0]) + number * size))
         self.state[cells] = WRITTEN
         mine = machine.tags if lanes is None else machine.tags[lanes]
@@ -105,24 +106,22 @@ class Space:
 
     def _lanes(self, address: Any, active: Any) -> tuple[np.ndarray | None, np.ndarray]:
         """Active threads (None: all), and where each of them accesses."""
-        if not np.ndim(address):
-            address = np.full(self.machine.threads, address)
-        at = self.offsets(address)
+        at = self.offsets(spread(address, self.machine.threads))
         if active is None:
             return None, at
-        lanes = np.flatnonzero(np.broadcast_to(active, self.machine.threads))
+        lanes = spread(active, self.machine.threads).nonzero()[0]
         return lanes, at[lanes]
 
     def _cells(self, at: np.ndarray, wide: int) -> np.ndarray:
         first = at >> (self.grain.bit_length() - 1)
-        return first if wide <= self.grain else first[:, None] + np.arange(wide // self.grain)
+        return first if wide <= self.grain else first[:, None] + STEPS[: wide // self.grain]
 
     def _fault(self, at: np.ndarray, wide: int) -> np.ndarray | None:
         """Which accesses leave what there is; None where none does."""
         if at.min() < 0 or at.max() > self.size - wide:
             return (at < 0) | (at > self.size - wide)
         bad = self.state[self._cells(at, wide)] == OUTSIDE
-        if not bad.any():
+        if not some(bad):
             return None
         return bad if bad.ndim == 1 else bad.any(1)
 
@@ -143,19 +142,19 @@ class Space:
             mine, moment = mine[lanes], moment[lanes]
         if cells.ndim == 2:
             at, mine, moment = at[:, None], mine[:, None], moment[:, None]
-        if (unwritten := self.state[cells] == EMPTY).any():
+        if some(unwritten := self.state[cells] == EMPTY):
             self._tell(kinds.UNWRITTEN, site, unwritten, at, None)
         writer = self.writer[cells]
-        if (race := _same_moment(writer, mine)).any():
+        if some(race := _same_moment(writer, mine)):
             self._tell(kinds.READ_AFTER_WRITE, site, race, at, writer)
         reader = self.reader[cells]
-        if (others := _same_moment(reader, mine)).any():
+        if some(others := _same_moment(reader, mine)):
             self.many[cells[others]] = np.broadcast_to(moment, cells.shape)[others]
         self.reader[cells] = mine
-        if (several := self.reader[cells] != mine).any():
+        if some(several := self.reader[cells] != mine):
             self.many[cells[several]] = np.broadcast_to(moment, cells.shape)[several]
         if machine.several_blocks:
-            self._check_blocks_read(cells, at, writer, lanes, site)
+            self._check_blocks_read(cells, at, writer, reader, lanes, site)
 
     def _check_write(
         self, cells: np.ndarray, at: np.ndarray, changes: np.ndarray, lanes: np.ndarray | None, site: int
@@ -168,16 +167,17 @@ class Space:
         if cells.ndim == 2:
             at, mine, moment, changes = at[:, None], mine[:, None], moment[:, None], changes[:, None]
         writer = self.writer[cells]
-        if (race := _same_moment(writer, mine) & changes).any():
+        if some(race := _same_moment(writer, mine) & changes):
             self._tell(kinds.WRITE_AFTER_WRITE, site, race, at, writer)
         reader = self.reader[cells]
-        if (race := _same_moment(reader, mine) | (self.many[cells] == moment)).any():
+        if some(race := _same_moment(reader, mine) | (self.many[cells] == moment)):
             self._tell(kinds.WRITE_AFTER_READ, site, race, at, reader)
         if machine.several_blocks:
             self._check_blocks_write(cells, at, writer, changes, lanes, site)
 
     def _check_blocks_read(
-        self, cells: np.ndarray, at: np.ndarray, writer: np.ndarray, lanes: np.ndarray | None, site: int
+        self, cells: np.ndarray, at: np.ndarray, writer: np.ndarray, reader: np.ndarray, lanes: np.ndarray | None,
+        site: int,
     ) -> None:
         """Only words of the device are common to blocks."""
 
@@ -279,22 +279,26 @@ class Device(Space):
         """Whether another block wrote it, and that is not known here."""
         by = ((writer & ((1 << THREADS) - 1)) // self.machine.block_threads).astype(i8)
         other = (writer != NOBODY) & (by != block)
-        if self.known is None or not other.any():
+        if self.known is None or not some(other):
             return other
         seen = self.known[np.broadcast_to(block, by.shape), np.where(other, by, 0)]
         return other & (writer >> THREADS >= seen)
 
     def _check_blocks_read(
-        self, cells: np.ndarray, at: np.ndarray, writer: np.ndarray, lanes: np.ndarray | None, site: int
+        self, cells: np.ndarray, at: np.ndarray, writer: np.ndarray, reader: np.ndarray, lanes: np.ndarray | None,
+        site: int,
     ) -> None:
         block = self.machine.block if lanes is None else self.machine.block[lanes]
         block = block if cells.ndim == 1 else block[:, None]
-        if (race := self._unseen(writer, block)).any():
+        if some(race := self._unseen(writer, block)):
             self._tell(kinds.BETWEEN_BLOCKS, site, race, at, writer)
         before = self.block[cells]
-        after = np.where((before == NOBODY) | (before == block), block, SEVERAL).astype(i4)
+        alone = (before == NOBODY) | (before == block)
+        if self.known is not None:  # one that is known to have read it earlier does not count any more
+            alone |= (before >= 0) & ~self._unread(reader, before, block)
+        after = np.where(alone, block, SEVERAL).astype(i4)
         self.block[cells] = after
-        if (lost := (self.block[cells] != after)).any():
+        if some(lost := (self.block[cells] != after)):
             self.block[cells[lost]] = SEVERAL
 
     def _check_blocks_write(
@@ -305,16 +309,16 @@ class Device(Space):
         block = block if cells.ndim == 1 else block[:, None]
         race = self._unseen(writer, block) & changes
         readers = self.block[cells]
-        race |= (readers != NOBODY) & (readers != block) & self._unread(cells, readers, block)
-        if race.any():
+        race |= (readers != NOBODY) & (readers != block) & self._unread(self.reader[cells], readers, block)
+        if some(race):
             self._tell(kinds.BETWEEN_BLOCKS, site, race, at, writer)
 
-    def _unread(self, cells: np.ndarray, readers: np.ndarray, block: np.ndarray) -> np.ndarray:
-        """Whether another block may not yet have read a cell."""
+    def _unread(self, reader: np.ndarray, readers: np.ndarray, block: np.ndarray) -> np.ndarray:
+        """Whether another block may not yet have read a cell. reader: the last tag; readers: the block, or SEVERAL."""
         if self.known is None:
-            return np.ones(cells.shape, bool)
-        last = self.known[np.broadcast_to(block, cells.shape), np.where(readers < 0, 0, readers)]
-        return (readers == SEVERAL) | (self.reader[cells] >> THREADS >= last)
+            return np.ones(reader.shape, bool)
+        last = self.known[np.broadcast_to(block, reader.shape), np.where(readers < 0, 0, readers)]
+        return (readers == SEVERAL) | (reader >> THREADS >= last)
 
     def order(self, word: int, block: int, moment: int) -> None:
         """An atomic that acquires and releases: the block passes on what it and those before it wrote earlier, and sees

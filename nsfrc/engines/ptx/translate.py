@@ -223,7 +223,7 @@ def keep(new: Any, old: Any, active: Any, machine: Any) -> Any:
     """A register after a block: new where threads are active. Constants become arrays."""
     if active is not None:
         return np.where(active, new, old)
-    return new if np.ndim(new) else np.full(machine.threads, new)
+    return arithmetic.spread(new, machine.threads)
 
 
 def both(guard: Any, active: Any) -> Any:
