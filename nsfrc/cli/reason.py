@@ -52,7 +52,9 @@ Examples:
 @click.option("--random", "count", type=click.IntRange(min=1), help="Make this many random worlds instead.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Seed of --random.")
 @click.option("--engine", type=click.Choice(NAMES), default="auto", show_default=True,
-              help="auto: gpu where there is a CUDA device, else cpu. reference: the paper's dense tensors, slow.")
+              help="auto: gpu where there is a CUDA device, else cpu. reference: the paper's dense tensors, slow. "
+                   "ptx: the GPU's machine code, executed and checked on the CPU, slow.")
+@click.option("--arch", type=click.Choice(["sm_80", "sm_90"]), help="With --engine ptx: the card. [sm_80]")
 @click.option("--normalise", type=click.Choice(["example", "batch"]),
               help="Under semantics(paper): whether Z is the maximum of one world or of the whole batch. [example]")
 @click.option("--steps", type=click.IntRange(min=0), help="Steps of reasoning. [from the program]")
@@ -61,7 +63,7 @@ Examples:
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 def command(
     program: str, facts: Path | None, concepts: Path | None, count: int | None, seed: int, engine: str,
-    normalise: str | None, steps: int | None, gamma: float | None, batch_size: int, as_json: bool,
+    arch: str | None, normalise: str | None, steps: int | None, gamma: float | None, batch_size: int, as_json: bool,
 ) -> None:
     """Apply PROGRAM (.pl, .nsfrc or a shipped name) to facts and print the value of its targets.
 
@@ -69,6 +71,8 @@ def command(
     """
     if (facts is None) == (count is None):
         raise NsfrcError("give either --facts FILE or --random N")
+    if arch is not None and engine != "ptx":
+        raise click.UsageError(f"--arch {arch} is for --engine ptx only")
     compiled = open_program(program)
     if not compiled.targets:
         raise NsfrcError(f"{compiled.name} has no target: add :- target(...). to it")
@@ -85,7 +89,7 @@ def command(
         click.echo(f"warning: {short}", err=True)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # said above
-        reasoner = compiled.reasoner(engine, normalise, steps, gamma, outputs="targets", inputs="neural")
+        reasoner = compiled.reasoner(engine, normalise, steps, gamma, outputs="targets", inputs="neural", arch=arch)
     device = "cuda" if engine in ("auto", "gpu") and torch.cuda.is_available() else "cpu"
     width = max(6, *(len(t) for t in compiled.targets))
     which, level = _classes(compiled, reasoner, device)

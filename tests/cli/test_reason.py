@@ -212,3 +212,16 @@ def test_learnt_temperatures_and_random_worlds(run: Run) -> None:
     assert float(out.split()[-1]) == pytest.approx(0.75 * 0.7311, abs=1e-4)
     values = [float(line.split()[1]) for line in run.good("reason", "larger.pl", "--random", "50").splitlines()[1:]]
     assert 0.5 < max(values) <= 0.75        # a probability is no coin to be flipped
+
+
+@pytest.mark.ptx
+def test_reason_with_executed_machine_code(run: Run) -> None:
+    (run.folder / "rules.pl").write_text(
+        ":- type(image, [img]). :- type(object, slots(2)). :- neural(in(object, image)).\n"
+        ":- neural(red(object)). :- target(kp(img)).\nkp(X) :- in(O, X), red(O).\n")
+    command = ("reason", "rules.pl", "--random", "3", "--json", "--engine")
+    mine, theirs = ([json.loads(line)["kp(img)"] for line in run.good(*command, *engine).splitlines()]
+                    for engine in (("ptx", "--arch", "sm_90"), ("reference",)))
+    assert mine == pytest.approx(theirs, abs=2e-6)
+    refused = run(*command, "cpu", "--arch", "sm_90")
+    assert refused.code != 0 and "--arch sm_90 is for --engine ptx only" in refused.err

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from hashlib import sha256
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
 import triton
 from triton import knobs
+from triton._C.libtriton import ir
 from triton.backends.compiler import GPUTarget
+from triton.compiler.compiler import make_backend
+from triton.runtime.cache import get_cache_manager
 from triton.runtime.errors import TritonError
 
 from nsfrc.engines.gpu import aot
@@ -25,6 +31,7 @@ from nsfrc.engines.ptx.parse import parse
 from nsfrc.errors import NsfrcError, did_you_mean
 
 _LOADED: dict[tuple[Any, ...], Loaded] = {}
+KEPT = "nsfrc.ptx.json"
 SCRATCH = 2  # pointers that Triton adds to every kernel's parameters; ours do not use them
 
 
@@ -57,6 +64,7 @@ class Runner:
     count: bool = False
     change: Callable[[str, str], str] | None = None
     launches: list[Launch] = field(default_factory=list)
+    _changed: dict[Any, Loaded] = field(default_factory=dict, repr=False)
 
     def __setattr__(self, name: str, value: Any) -> None:
         allowed = {"arch": tuple(aot.ARCHS), "check": ("raise", "collect", "off"), "order": ORDERS}.get(name)
@@ -64,6 +72,8 @@ class Runner:
             hint = did_you_mean(str(value), allowed) or f"it is {', '.join(allowed)}"
             raise NsfrcError(f'{name} of engine "ptx" cannot be {value!r}: {hint}')
         super().__setattr__(name, value)
+        if name == "change":
+            self._changed = {}
 
     def launch(self, kernel: Any, grid: tuple[int, ...], arguments: tuple[Any, ...]) -> None:
         """Run a kernel (`aot.Kernel` or `AnchoredKernel`) on tensors of the CPU."""
@@ -88,31 +98,56 @@ class Runner:
     def _load(self, kernel: Any) -> Loaded:
         key = (kernel.name, kernel.variant, kernel.layout, kernel.constants, kernel.arguments, self.arch,
                getattr(kernel, "text", ""))
-        found = _LOADED.get((key, self.change))
-        if found is None:
+        known = _LOADED if self.change is None else self._changed
+        if (found := known.get(key)) is None:
             ptx, shared = compiled(kernel, self.arch)
             if self.change is not None:
                 ptx = self.change(kernel.label, ptx)
             found = Loaded(parse(ptx), shared, kernel.options["num_warps"], kernel.label, self.arch)
-            _LOADED[key, self.change] = found
+            known[key] = found
         return found
 
 
 def compiled(kernel: Any, arch: str) -> tuple[str, int]:
-    """PTX and bytes of shared memory. Unlike `aot.compile_kernel`, with Triton's cache and with line information."""
+    """PTX and bytes of shared memory. Unlike `aot.compile_kernel` with line information, without what ptxas would make of
+    it, and kept in Triton's cache."""
     if knobs.runtime.interpret:
         raise NsfrcError("TRITON_INTERPRET is set, so kernels are run in Python and not compiled: unset it")
+    source, target = aot.source(kernel), GPUTarget("cuda", aot.ARCHS[arch], 32)
+    backend = make_backend(target)
+    options = backend.parse_options({**kernel.options, "maxnreg": kernel.most_registers, **source.parse_options()})
+    key = f"nsfrc {triton.__version__} {source.hash()} {backend.hash()} {options.hash()}"
+    cache = get_cache_manager(sha256(key.encode()).hexdigest())
+    if (kept := cache.get_file(KEPT)) is not None:
+        found = json.loads(Path(kept).read_text())
+        return found["ptx"], found["shared"]
     with knobs.compilation.scope():
         knobs.compilation.disable_line_info = False
         try:
-            done = triton.compile(
-                aot.source(kernel), target=GPUTarget("cuda", aot.ARCHS[arch], 32),
-                options={**kernel.options, "maxnreg": kernel.most_registers},
-            )
+            ptx, shared = _stages(source, target, backend, options)
         except TritonError as error:
             reason = str(error).strip().splitlines()
             raise NsfrcError(f"{kernel.label} does not compile for {arch}: {' '.join(reason[:3])}") from error
-    return done.asm["ptx"], done.metadata.shared
+    cache.put(json.dumps({"ptx": ptx, "shared": shared}), KEPT, binary=False)
+    return ptx, shared
+
+
+def _stages(source: Any, target: GPUTarget, backend: Any, options: Any) -> tuple[str, int]:
+    """What `triton.compile` does, as far as PTX."""
+    context = ir.context()
+    ir.load_dialects(context)
+    backend.load_dialects(context)
+    stages: dict[str, Any] = {}
+    backend.add_stages(stages, options, source.language)
+    made: dict[str, Any] = {"target": target, **options.__dict__}
+    module = source.make_ir(
+        target, options, backend.get_codegen_implementation(options), backend.get_module_map(), context
+    )
+    for name, stage in stages.items():
+        module = stage(module, made)
+        if name == "ptx":
+            break
+    return module, made["shared"]
 
 
 def poisoned(tensor: torch.Tensor) -> torch.Tensor:

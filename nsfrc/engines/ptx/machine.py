@@ -244,17 +244,19 @@ class Machine:
 
     def load_matrices(self, address: Any, count: int, active: np.ndarray | None, site: int) -> list[np.ndarray]:
         self._whole_warps(active, site)
-        self._rows_aligned(address, count, site)
+        self._rows_aligned(address, count, active, site)
         return [self.shared.load(self._matrix_words(address, i), 4, 1, active, site)[0] for i in range(count)]
 
     def store_matrices(self, address: Any, values: tuple[Any, ...], active: np.ndarray | None, site: int) -> None:
         self._whole_warps(active, site)
-        self._rows_aligned(address, len(values), site)
+        self._rows_aligned(address, len(values), active, site)
         for number, value in enumerate(values):
             self.shared.store(self._matrix_words(address, number), 4, (value,), active, site)
 
-    def _rows_aligned(self, address: Any, count: int, site: int) -> None:
+    def _rows_aligned(self, address: Any, count: int, active: np.ndarray | None, site: int) -> None:
         rows = spread(address, self.threads).reshape(-1, WARP)[:, : 8 * count]
+        if active is not None:
+            rows = rows[spread(active, self.threads).reshape(-1, WARP)[:, 0]]
         if some(rows % 16):
             self.report(kinds.MISALIGNED, site, "a row of a matrix begins at a multiple of 16 bytes")
 

@@ -90,7 +90,7 @@ class Space:
         if machine.counts is not None:
             machine.counts.request(self, "st", at, wide, machine.lanes if lanes is None else lanes)
         first, view = at >> (size.bit_length() - 1), self.views[size]
-        cells = self._cells(at, wide)
+        cells, lost = self._cells(at, wide), None
         for number, value in enumerate(values):
             value = spread(value, machine.threads)
             value = value if lanes is None else value[lanes]
@@ -99,10 +99,22 @@ class Space:
                 self._check_write(self._cells(at + number * size, size), at, view[place] != value, lanes, site)
             view[place] = value
             if machine.checked and some(other := view[place] != value):
-                machine.report(kinds.DIFFERENT_VALUES, site, self.describe(int(at[other][0]) + number * size))
+                lost = other if lost is None else lost | other
         self.state[cells] = WRITTEN
         mine = machine.tags if lanes is None else machine.tags[lanes]
         self.writer[cells] = mine if cells.ndim == 1 else mine[:, None]
+        if lost is not None:
+            self._report_lost(cells if cells.ndim == 1 else cells[:, 0], at, mine, lost, site)
+
+    def _report_lost(
+        self, cells: np.ndarray, at: np.ndarray, mine: np.ndarray, lost: np.ndarray, site: int
+    ) -> None:
+        """Threads whose value another one of the same store has overwritten, of their own block or not."""
+        moments = self.writer[cells] >> THREADS
+        inside = lost & (moments == mine >> THREADS)
+        for kind, which in ((kinds.DIFFERENT_VALUES, inside), (kinds.BETWEEN_BLOCKS, lost & ~inside)):
+            if some(which):
+                self._tell(kind, site, which, at, self.writer[cells])
 
     def _lanes(self, address: Any, active: Any) -> tuple[np.ndarray | None, np.ndarray]:
         """Active threads (None: all), and where each of them accesses."""

@@ -1,0 +1,280 @@
+"""Faults planted in the machine code, one at a time, and what notices each: a check of engine "ptx", or the values.
+
+    python -m nsfrc.benchmarks.ptx_mutants            all barriers, and up to --most of every other kind; ten minutes
+    python -m nsfrc.benchmarks.ptx_mutants --most 8
+
+The kernels are `program_forward` and `program_backward` of a small program with soft clause weights, on three tiles of examples
+and two blocks, so that a block has a second tile to begin while threads are still at the first. Writes results/ptx_mutants.csv; ends
+with 1 if one survives for which no reason is given.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from nsfrc.benchmarks.measure import RESULTS, write_csv
+from nsfrc.contexts import torch_threads
+from nsfrc.engines.gpu.launch import PROGRAM
+from nsfrc.engines.ptx import launch
+from nsfrc.engines.ptx.engine import PtxEngine
+from nsfrc.engines.ptx.findings import Finding
+from nsfrc.engines.ptx.parse import LIBRARY, PLACES
+from nsfrc.errors import NsfrcError
+from nsfrc.program import Program
+from nsfrc.program import compile as compile_program
+
+PAPER = """
+:- semantics(paper).
+:- type(image, [img]). :- type(object, slots(3)). :- type(color, [red, blue]).
+:- neural(in(object, image)). :- neural(color(object, color)). :- neural(near(object, object)).
+:- target(kp(img)). :- target(pair(obj1, obj2)).
+same(X, Y) :- color(X, C), color(Y, C).
+pair(X, Y) :- near(X, Y), same(X, Y).
+pair(X, Y) :- near(Y, X), color(X, red), color(Y, red).
+kp(I) :- in(X, I), in(Y, I), in(Z, I), pair(X, Y), same(Y, Z).
+"""
+BATCH, INSTANCES, STEPS = 72, 2, 3
+VALUES, GRADIENTS = 2e-6, 1e-4
+FORWARD, BACKWARD = "program_forward.soft", "program_backward.soft"
+
+
+@dataclass(frozen=True)
+class Mutant:
+    """kind: what was changed. line: of the PTX; source: the Python line that it comes from."""
+
+    kind: str
+    kernel: str
+    line: int
+    source: str
+    text: str
+    edit: Callable[[str], str] | None = None
+    argument: str = ""
+    by: int = 0
+
+
+@dataclass(frozen=True)
+class MutantRow:
+    """caught_by: checks, "values" (against float64), "refused" (it cannot run), or "" for survivors, which have a reason."""
+
+    kind: str
+    kernel: str
+    line: int
+    source: str
+    change: str
+    caught_by: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a kernel gave: results to compare, and what was found."""
+
+    results: tuple[torch.Tensor, ...]
+    findings: tuple[Finding, ...] = ()
+
+
+class Subject:
+    """A program on the machine, its kernels run again and again with changes."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        generator = torch.Generator().manual_seed(0)
+        start = torch.from_numpy(program.initial_valuation()).double().repeat(BATCH, 1)
+        neural = torch.from_numpy(program.ground.neural)
+        start[:, neural] = torch.rand(BATCH, int(neural.sum()), generator=generator, dtype=torch.float64)
+        weights = torch.randn(program.plan.C + 1, program.plan.C, generator=generator, dtype=torch.float64)
+        self.start, self.weights = start.float(), weights.float()
+        self.loss = torch.rand(BATCH, program.ground.G, generator=generator)
+        self.expected = {kernel: self._reference(kernel) for kernel in (FORWARD, BACKWARD)}
+        self.engine, self.reasoner, self.parameters = self._machine()
+        self.kept = self.reasoner(self.parameters[0])
+        self.ptx: dict[str, str] = {}
+
+    def _reasoner(self, engine: str, dtype: torch.dtype) -> tuple[Any, tuple[torch.Tensor, torch.nn.Parameter]]:
+        weights = torch.nn.Parameter(self.weights.to(dtype))
+        reasoner = self.program.reasoner(engine, steps=STEPS, clause_weights=weights)
+        return reasoner, (self.start.to(dtype).requires_grad_(), weights)
+
+    def _reference(self, kernel: str) -> tuple[torch.Tensor, ...]:
+        reasoner, parameters = self._reasoner("reference", torch.float64)
+        values = reasoner(parameters[0])
+        if kernel == FORWARD:
+            return (values.detach(),)
+        return torch.autograd.grad((values * self.loss.double()).sum(), parameters)
+
+    def _machine(self) -> tuple[PtxEngine, Any, tuple[torch.Tensor, torch.nn.Parameter]]:
+        reasoner, parameters = self._reasoner("ptx", torch.float32)
+        engine = reasoner.engine
+        engine.fixed, engine.runner.check = PROGRAM, "collect"
+        make = engine._make_job
+        engine._make_job = lambda kernels, **fields: make(kernels, **fields | {"instances": INSTANCES})
+        return engine, reasoner, parameters
+
+    def run(self, kernel: str, edit: Callable[[str], str] | None = None) -> Outcome:
+        """The kernel with its text changed; the other one stays as it is."""
+        runner = self.engine.runner
+        runner.launches.clear()
+
+        def change(label: str, ptx: str) -> str:
+            self.ptx.setdefault(label, ptx)
+            return edit(ptx) if edit is not None and label == kernel else ptx
+
+        runner.change = change
+        if kernel == FORWARD:
+            with torch.no_grad():
+                results: tuple[torch.Tensor, ...] = (self.reasoner(self.parameters[0]),)
+        else:
+            results = torch.autograd.grad((self.kept * self.loss).sum(), self.parameters, retain_graph=True)
+        return Outcome(results, tuple(one for done in runner.launches for one in done.findings))
+
+    def wrong(self, kernel: str, results: tuple[torch.Tensor, ...]) -> bool:
+        """Whether results are further from float64 than is promised."""
+        bound = VALUES if kernel == FORWARD else GRADIENTS
+        return any(not float((mine.double() - theirs).abs().max() / (1 if kernel == FORWARD else theirs.abs().max())) <= bound
+                   for mine, theirs in zip(results, self.expected[kernel], strict=True))
+
+
+def mutants(subject: Subject, most: int) -> Iterator[Mutant]:
+    """Every barrier; of the others an even choice."""
+    for kernel in (FORWARD, BACKWARD):
+        subject.run(kernel)
+        ptx = subject.ptx[kernel]
+        yield from _edits(kernel, ptx, "barrier removed", r"\tbar\.sync\b", lambda line: "\t// " + line, None)
+        yield from _edits(kernel, ptx, "mask dropped", r"@%p\d+ (ld|st)\.global", lambda line: re.sub(r"@%p\d+ ", "", line), most)
+        yield from _edits(kernel, ptx, "shuffle by another distance", r"shfl\.sync\.bfly",
+                          lambda line: re.sub(r", (\d+), 31", lambda m: f", {1 if m[1] == '16' else 2 * int(m[1])}, 31", line), most)
+        yield from _edits(kernel, ptx, "product rounded before its sum", r"\tfma\.rn\.f32", _split_fma, most)
+        yield from _edits(kernel, ptx, "offset one word further", r"ld\.global.*\+ 0 \]", lambda line: line.replace("+ 0 ]", "+ 4 ]"), most)
+    for kernel, arguments in ((FORWARD, ("V0", "weights", "out", "work", "indices", "floats")),
+                              (BACKWARD, ("V0", "weights", "g_out", "g_V0", "g_weights", "past", "past_z", "partial", "work",
+                                          "indices", "floats"))):
+        for name in arguments:
+            yield Mutant("argument one word short", kernel, 1, "", name, argument=name)
+        for name, by in (("stride", 1), ("batch", 1), ("batch", -1), ("steps", 1)):
+            yield Mutant("number off by one", kernel, 1, "", f"{name} {by:+}", argument=name, by=by)
+
+
+def _split_fma(line: str) -> str:
+    """Into a register that nothing else uses: the result itself."""
+    found = re.search(r"fma\.rn\.f32\s+(\S+), (\S+), (\S+), (\S+);", line)
+    assert found is not None
+    d, a, b, c = found.groups()
+    if d == c:
+        return line
+    return f"\tmul.rn.f32 {d}, {a}, {b}; add.rn.f32 {d}, {d}, {c};"
+
+
+def _edits(
+    kernel: str, ptx: str, kind: str, pattern: str, edit: Callable[[str], str], most: int | None
+) -> Iterator[Mutant]:
+    lines = ptx.split("\n")
+    places = [n for n, line in enumerate(lines) if re.search(pattern, line) and edit(line) != line]
+    if most is not None and len(places) > most:
+        places = [places[i * len(places) // most] for i in range(most)]
+    for number in places:
+        changed = edit(lines[number])
+        yield Mutant(kind, kernel, number + 1, _source(lines, number), lines[number].strip(),
+                     lambda text, number=number, changed=changed: _with_line(text, number, changed))
+
+
+def _with_line(text: str, number: int, line: str) -> str:
+    lines = text.split("\n")
+    lines[number] = line
+    return "\n".join(lines)
+
+
+def _source(lines: list[str], number: int) -> str:
+    for line in reversed(lines[:number]):
+        if ".loc" in line:
+            ours = [f"{file}:{at}" for file, at in PLACES.findall(line) if file not in LIBRARY and at != "0"]
+            return ours[0] if ours else ""
+    return ""
+
+
+def outcome(subject: Subject, mutant: Mutant) -> Outcome | str:
+    """What came of a mutant, or why it could not run."""
+    if not mutant.argument:
+        try:
+            return subject.run(mutant.kernel, mutant.edit)
+        except NsfrcError as error:
+            return str(error)
+    with _changed_argument(mutant):
+        return subject.run(mutant.kernel)
+
+
+class _changed_argument:
+    """While this lasts, a launch of the mutant's kernel gets another argument."""
+
+    def __init__(self, mutant: Mutant) -> None:
+        self.mutant = mutant
+
+    def __enter__(self) -> None:
+        self.original = launch.Runner.launch
+        mutant, original = self.mutant, self.original
+
+        def changed(runner: Any, kernel: Any, grid: Any, arguments: tuple[Any, ...]) -> None:
+            if kernel.label == mutant.kernel:
+                names = [name for name, _ in kernel.arguments]
+                arguments = tuple(
+                    (value + mutant.by if mutant.by else value.reshape(-1)[:-1]) if name == mutant.argument else value
+                    for name, value in zip(names, arguments, strict=True)
+                )
+            original(runner, kernel, grid, arguments)
+
+        launch.Runner.launch = changed  # type: ignore[method-assign]
+
+    def __exit__(self, *_: object) -> None:
+        launch.Runner.launch = self.original  # type: ignore[method-assign]
+
+
+# Why a mutant may live: kind, what its place or text has, and the reason.
+REASONS: tuple[tuple[str, str, str], ...] = ()
+
+
+def judged(subject: Subject, mutant: Mutant) -> MutantRow:
+    found = outcome(subject, mutant)
+    reason = ""
+    if isinstance(found, str):
+        caught = "refused"
+    else:
+        caught = "; ".join(sorted({one.kind for one in found.findings}))
+        caught = caught or ("values" if subject.wrong(mutant.kernel, found.results) else "")
+        if not caught:
+            reason = next((text for kind, place, text in REASONS
+                           if kind == mutant.kind and re.search(place, f"{mutant.source} {mutant.text}")), "")
+    return MutantRow(mutant.kind, mutant.kernel, mutant.line, mutant.source, mutant.text, caught, reason)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--most", type=int, default=16, help="mutants of a kind and kernel, barriers aside")
+    parser.add_argument("--out", type=Path, default=RESULTS)
+    options = parser.parse_args(arguments)
+    rows: list[MutantRow] = []
+    with torch_threads(1):
+        subject = Subject(compile_program(source=PAPER, name="mutants"))
+        for kernel in (FORWARD, BACKWARD):
+            unchanged = subject.run(kernel)
+            assert not unchanged.findings and not subject.wrong(kernel, unchanged.results), "unchanged kernels are sound"
+        for mutant in mutants(subject, options.most):
+            rows.append(judged(subject, mutant))
+            print(f"{rows[-1].kind:30} {rows[-1].kernel:22} {rows[-1].source:18} "
+                  f"{rows[-1].caught_by or 'SURVIVES: ' + (rows[-1].reason or 'why?')}", flush=True)
+    write_csv(options.out / "ptx_mutants.csv", rows)
+    for kind, count in Counter(row.kind for row in rows).items():
+        caught = sum(1 for row in rows if row.kind == kind and row.caught_by)
+        print(f"{kind}: {caught} of {count} noticed")
+    return int(any(not row.caught_by and not row.reason for row in rows))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
