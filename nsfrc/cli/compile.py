@@ -47,13 +47,15 @@ Examples:
               help="Show this stage instead, or write it with --out; ptx and cubin are always written.")
 @click.option("--arch", type=click.Choice(ARCHS),
               help="What ptx and cubin are for: sm_80 is the A100, sm_90 the H100. [sm_80]")
+@click.option("--count", is_flag=True,
+              help="With --emit ptx: also execute the kernels on the CPU, check them, and count what they do.")
 @click.option("--skip", multiple=True, metavar="PASS", shell_complete=passes,
               help=f"Leave out a pass ({', '.join(NAMES)}); repeatable.")
 @click.option("--max-rows", type=click.IntRange(min=1), help="Refuse programs that ground to more rows. [30,000,000]")
 @click.option("--json", "as_json", is_flag=True, help="Report, or errors, as JSON.")
 def command(
-    program: str, out: Path | None, slots: dict[str, int], emit: str | None, arch: str | None, skip: tuple[str, ...],
-    max_rows: int | None, as_json: bool,
+    program: str, out: Path | None, slots: dict[str, int], emit: str | None, arch: str | None, count: bool,
+    skip: tuple[str, ...], max_rows: int | None, as_json: bool,
 ) -> None:
     """Compile PROGRAM, a .pl file or the name of a shipped program.
 
@@ -66,7 +68,7 @@ def command(
     from nsfrc.compiler.ground import MAX_ROWS
     from nsfrc.compiler.stages import Options, compile_file
 
-    _check_options(emit, arch, out)
+    _check_options(emit, arch, out, count)
     with errors_as_json(as_json):
         done = compile_file(program, Options(slots, skip, max_rows or MAX_ROWS))
         _refuse_overwrite(done.source, out)
@@ -79,12 +81,20 @@ def command(
                 click.echo(f"written to {out}")
             return
         data = _compile_kernels(done, emit, arch or ARCHS[0], out) if emit else _save(done, out)
+        counted = _count(done, arch or ARCHS[0]) if count else ([], [])
     from nsfrc.compiler.report import as_text
 
-    click.echo(json.dumps(data, indent=1) if as_json else as_text(data))
+    if as_json:
+        click.echo(json.dumps(data | ({"counts": counted[0]} if count else {}), indent=1))
+        return
+    click.echo(as_text(data))
+    for line in counted[1]:
+        click.echo(line)
 
 
-def _check_options(emit: str | None, arch: str | None, out: Path | None) -> None:
+def _check_options(emit: str | None, arch: str | None, out: Path | None, count: bool) -> None:
+    if count and emit != "ptx":
+        raise click.UsageError("--count is for --emit ptx only")
     if emit in MACHINE_CODE:
         return
     if arch is not None:
@@ -113,6 +123,17 @@ def _compile_kernels(done: Compilation, emit: str, arch: str, out: Path | None) 
         compiled = [aot.compile_kernel(kernel, arch) for kernel in kernels]
     kernel_folder.write(path, kernel_folder.contents(program, compiled, emit))
     return as_data(done, path, compiled)
+
+
+def _count(done: Compilation, arch: str) -> tuple[list[dict[str, Any]], list[str]]:
+    """What the kernels do, as data and as lines."""
+    from dataclasses import asdict
+
+    from nsfrc.engines.ptx.tally import as_lines, tally
+    from nsfrc.program import from_compilation
+
+    rows = tally(from_compilation(done), arch)
+    return [asdict(one) for one in rows], ["", *as_lines(rows)]
 
 
 def _refuse_overwrite(source: Path, out: Path | None) -> None:

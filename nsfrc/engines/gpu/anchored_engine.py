@@ -19,7 +19,7 @@ from nsfrc.engines.gpu.anchored_launch import TableJob, WrittenJob, past_size
 from nsfrc.engines.gpu.anchored_shapes import INSTANCES_PER_MULTIPROCESSOR, WARM, Shape, choose
 from nsfrc.engines.gpu.anchored_tables import AnchoredTables, pack
 from nsfrc.engines.gpu.anchored_written import Written, fits
-from nsfrc.engines.gpu.engine import MOST_JOBS, MOST_VALUES, UNCAPTURED, _multiprocessors, needs_a_card, refuse_device
+from nsfrc.engines.gpu.engine import MOST_JOBS, MOST_VALUES, UNCAPTURED, _multiprocessors, interpreted, needs_a_card, refuse_device
 from nsfrc.errors import NsfrcError
 from nsfrc.kernels.launch import LINE, stride
 
@@ -46,6 +46,7 @@ class AnchoredGpuEngine:
         # Plain numbers, which torch.compile can follow.
         self.clauses = program.ground.C
         self.digest = _digest(program.lowered)
+        self.anywhere = interpreted()
         self.fixed: Shape | None = None  # table-driven kernels in this tile whatever the batch, for tests
         self.number = next(_NUMBERS)
         _ENGINES[self.number] = self
@@ -71,7 +72,7 @@ class AnchoredGpuEngine:
         needs_a_card()
 
     def _refuse_device(self, V0: torch.Tensor) -> None:
-        refuse_device(V0)
+        refuse_device(V0, self.anywhere)
 
     def _make_table_job(self, **fields: Any) -> TableJob:
         return TableJob(**fields)

@@ -63,8 +63,9 @@ def needs_a_card() -> None:
         )
 
 
-def refuse_device(V0: torch.Tensor) -> None:
-    if V0.device.type != "cuda" and not interpreted():
+def refuse_device(V0: torch.Tensor, anywhere: bool) -> None:
+    """anywhere: whether kernels are interpreted, as `interpreted` said once; torch.compile cannot ask it."""
+    if V0.device.type != "cuda" and not anywhere:
         raise NsfrcError(f'V0 is on {V0.device}; engine "gpu" needs it on a CUDA device, "auto" takes either')
 
 
@@ -81,6 +82,7 @@ class GpuEngine:
         # Plain numbers, which torch.compile can follow.
         self.clauses = program.plan.C
         self.digest = _digest(program.plan)
+        self.anywhere = interpreted()
         self.fixed: Shape | None = None  # kernels and tile to use whatever the batch, for tests and measurements
         self._register()
         self._prepared: dict[tuple[bool, bool, int | None], Tables] = {}
@@ -102,7 +104,7 @@ class GpuEngine:
         needs_a_card()
 
     def _refuse_device(self, V0: torch.Tensor) -> None:
-        refuse_device(V0)
+        refuse_device(V0, self.anywhere)
 
     def _make_job(self, kernels: str, **fields: Any) -> Job:
         return Job(**fields)

@@ -1,0 +1,74 @@
+"""What the kernels of every program do for 32 examples: counted while engine "ptx" executes them.
+
+Nothing here is a time: a card may hide or add to any of it. Counts of one version do not change from run to run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from nsfrc.benchmarks.parts import PROGRAMS, Judged, Part, Results, Table, markdown
+
+ARCHS = ("sm_80", "sm_90")
+QUICK = ("closeby", "twopairs")
+
+
+@dataclass(frozen=True)
+class PtxRow:
+    """See `nsfrc.engines.ptx.tally.KernelCounts`."""
+
+    program: str
+    kernel: str
+    arch: str
+    batch: int
+    launches: int
+    instructions: int
+    floats: int
+    integers: int
+    special: int
+    global_: int
+    shared: int
+    moves: int
+    shuffles: int
+    branches: int
+    barriers: int
+    sectors_per_load: float
+    loaded_used: float
+    sectors_per_store: float
+    stored_used: float
+    bank_passes: float
+    splits: int
+    missed_bytes: int
+
+
+def measure(quick: bool, folder: Path) -> Iterator[PtxRow]:
+    from nsfrc.engines.ptx.tally import tally
+    from nsfrc.program import compile as compile_program
+
+    for name in QUICK if quick else PROGRAMS:
+        program = compile_program(name, slots={"object": 4} if name == "clevr_hans7" else None)
+        for arch in ARCHS[:1] if quick else ARCHS:
+            for one in tally(program, arch):
+                yield PtxRow(program=name, **asdict(one))
+
+
+def tell(results: Results) -> str:
+    rows: list[PtxRow] = [row for row in results["ptx"] if row.arch == ARCHS[0]]
+    lines = [
+        [row.program, row.kernel, f"{row.instructions:,}", f"{row.barriers:,}", f"{row.sectors_per_load:.2f}",
+         f"{row.loaded_used:.0%}", f"{row.bank_passes:.2f}", f"{row.missed_bytes / 1024:,.0f} kB"]
+        for row in rows
+    ]
+    header = ["program", "kernel", "instructions of warps", "barriers", "sectors a load", "of them used", "bank passes",
+              "missed by 40 MB"]
+    return "Machine code for sm_80, executed on the CPU for 32 examples (clevr_hans7 with 4 objects).\n\n" \
+        + markdown(header, lines)
+
+
+JUDGED = (Judged("instructions", higher_is_better=False, slack=0.01), Judged("barriers", higher_is_better=False, slack=0.0))
+PART = Part(
+    "ptx", "what the GPU kernels do, counted without a GPU", (Table("ptx", PtxRow, ("program", "kernel", "arch"), JUDGED),),
+    measure, tell,
+)
