@@ -1,12 +1,13 @@
 # make demo         install into .venv, then answer for the figures and scenes in examples/, with reports
 # make test         install into .venv and run the whole test suite
-# make quick        all except kernels in the interpreter, compiling ahead of time, trainings and documentation
+# make quick        all except kernels in the interpreter, compiled or executed ahead of time, trainings and documentation
 # make coverage     the compiler's and the engines' tests under coverage; fails below 95 % of lines
 # make lint         ruff and mypy
 # make hooks        have git run the checks of .pre-commit-config.yaml before a commit
 # make wheel        dist/: a wheel, and the sources to build one from
 # make wheel-check  install the wheel, then the source tree, into empty environments and use them
 # make bench        all benchmarks except the trained baselines, into benchmarks/results and the README (half an hour)
+# make ptx          all kernels of all programs executed on the CPU and checked, and faults planted in them (an hour)
 # make gpu-check    on a machine with CUDA: all value tests on the card, then its times
 # make fuzz         100,000 random and mutated programs through the compiler
 # make clean        everything that these make, .venv included
@@ -16,7 +17,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test quick coverage lint hooks wheel wheel-check bench gpu-check fuzz clean
+.PHONY: demo test quick coverage lint hooks wheel wheel-check bench ptx gpu-check fuzz clean
 
 # Dependencies are installed when the files that name them change, the package itself once (editable).
 $(VENV)/installed: pyproject.toml setup.py constraints.txt
@@ -50,7 +51,7 @@ test: $(VENV)/installed $(VENV)/tried-blender
 	TRITON_INTERPRET=1 $(PYTEST) tests/kernels/values; kernels=$$?; exit $$((rest | kernels))
 
 quick: $(VENV)/installed
-	@$(PYTEST) -m 'not interpreter and not aot and not training and not docs'
+	@$(PYTEST) -m 'not interpreter and not aot and not ptx and not training and not docs'
 
 # What the compiler and the engines are measured by: their tests, except those that only repeat with more cases, and
 # kernels in Triton's interpreter. The CPU engine's are run without numba by tests/engines/test_plain.py.
@@ -70,6 +71,10 @@ coverage: $(VENV)/installed
 	wait $$kernels || { cat build/coverage/kernels.log; exit 1; }; exit $$rest
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
+
+ptx: $(VENV)/installed
+	NSFRC_PTX_WHOLE=1 $(PYTEST) tests/kernels/ptx
+	$(BIN)/python -m nsfrc.benchmarks.ptx_mutants
 
 gpu-check: $(VENV)/installed-extras
 	$(BIN)/python -m nsfrc.benchmarks.gpu_check

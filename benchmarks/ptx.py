@@ -67,8 +67,11 @@ def tell(results: Results) -> str:
         + markdown(header, lines)
 
 
-JUDGED = (Judged("instructions", higher_is_better=False, slack=0.01), Judged("barriers", higher_is_better=False, slack=0.0))
+JUDGED = (
+    Judged("instructions", higher_is_better=False, slack=0.01), Judged("barriers", higher_is_better=False, slack=0.0),
+)
 PART = Part(
-    "ptx", "what the GPU kernels do, counted without a GPU", (Table("ptx", PtxRow, ("program", "kernel", "arch"), JUDGED),),
+    "ptx", "what the GPU kernels do, counted without a GPU",
+    (Table("ptx", PtxRow, ("program", "kernel", "arch"), JUDGED),),
     measure, tell,
 )

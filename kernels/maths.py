@@ -41,8 +41,8 @@ def shares(a, b, k):
 def rounded(x):
     """A product that is about to be summed over threads, rounded first.
 
-    In a sum over threads each adds its partner's value to its own. Were its own product fused with that addition, and so
-    not rounded while the partner's is, threads that hold one sum would differ in its last bit. Adding 0 takes up the
+    In a sum over threads each adds its partner's value to its own. Were its own product fused with that addition, and
+    so not rounded while the partner's is, threads that hold one sum would differ in its last bit. Adding 0 takes up the
     multiplication (as an fma, so it costs nothing), and every value is what its partner sees of it.
     """
     return x + 0.0

@@ -229,11 +229,11 @@ class Program:
         """A torch module V0 [B, G] → V_T.
 
         engine: "auto" (CUDA tensors to the GPU kernels, others to the CPU engine), "cpu", "gpu", "reference", or
-        "ptx", which executes the GPU's machine code for `arch` ("sm_80" or "sm_90") on the CPU. normalise, under `paper`: "example" (the default: a result never depends on the batch) or "batch".
-        steps, gamma: from the program by default; gamma can be changed later (`reasoner.gamma = 0.1`). outputs: "all"
-        or "targets". inputs: "all" honours and differentiates every entry of V0; "neural" only those of neural
-        predicates, which is faster to train. clause_weights: "hard", "trainable", or a tensor
-        [M, C] of which a soft-max over the clauses is taken.
+        "ptx", which executes the GPU's machine code for `arch` ("sm_80" or "sm_90") on the CPU. normalise, under
+        `paper`: "example" (the default: a result never depends on the batch) or "batch". steps, gamma: from the
+        program by default; gamma can be changed later (`reasoner.gamma = 0.1`). outputs: "all" or "targets". inputs:
+        "all" honours and differentiates every entry of V0; "neural" only those of neural predicates, which is faster
+        to train. clause_weights: "hard", "trainable", or a tensor [M, C] of which a soft-max over the clauses is taken.
         """
         from nsfrc.engines import GAMMA, Run
         from nsfrc.reasoner import Reasoner

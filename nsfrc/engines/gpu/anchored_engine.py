@@ -19,7 +19,15 @@ from nsfrc.engines.gpu.anchored_launch import TableJob, WrittenJob, past_size
 from nsfrc.engines.gpu.anchored_shapes import INSTANCES_PER_MULTIPROCESSOR, WARM, Shape, choose
 from nsfrc.engines.gpu.anchored_tables import AnchoredTables, pack
 from nsfrc.engines.gpu.anchored_written import Written, fits
-from nsfrc.engines.gpu.engine import MOST_JOBS, MOST_VALUES, UNCAPTURED, _multiprocessors, interpreted, needs_a_card, refuse_device
+from nsfrc.engines.gpu.engine import (
+    MOST_JOBS,
+    MOST_VALUES,
+    UNCAPTURED,
+    _multiprocessors,
+    interpreted,
+    needs_a_card,
+    refuse_device,
+)
 from nsfrc.errors import NsfrcError
 from nsfrc.kernels.launch import LINE, stride
 

@@ -1,1 +1,2 @@
-"""PTX executed on the CPU: parse → translate (basic blocks as functions over numpy) → machine, with checks and counts."""
+"""PTX executed on the CPU: parse → translate (basic blocks as functions over numpy) → machine, with checks and
+counts."""

@@ -1,7 +1,7 @@
 """What instructions compute, on arrays over threads. Every result is rounded as PTX defines it.
 
-`ex2.approx`, `lg2.approx`, `rcp.approx` and `div.full` may be off by a unit or two in the last place on a card; here they
-are the float nearest to what the host's own functions give.
+`ex2.approx`, `lg2.approx`, `rcp.approx` and `div.full` may be off by a unit or two in the last place on a card; here
+they are the float nearest to what the host's own functions give.
 """
 
 from __future__ import annotations

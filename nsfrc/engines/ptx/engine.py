@@ -1,7 +1,7 @@
 """Engine "ptx": the GPU engine with every launch executed on the CPU, instruction by instruction.
 
-What is compiled, and with which arguments it is launched, is the GPU engine's own business; only where a kernel would be
-handed to a card, and where memory would be taken from one, this engine steps in.
+What is compiled, and with which arguments it is launched, is the GPU engine's own business; only where a kernel would
+be handed to a card, and where memory would be taken from one, this engine steps in.
 """
 
 from __future__ import annotations

@@ -27,8 +27,8 @@ ENDLESS = "the kernel does not end"
 
 @dataclass(frozen=True)
 class Finding:
-    """kind: one of the sentences above. function: of the kernel, as Triton names it; source: Python lines, innermost first,
-    or "" where line information has none. times: how often it was seen; detail: the first of these."""
+    """kind: one of the sentences above. function: of the kernel, as Triton names it; source: Python lines, innermost
+    first, or "" where line information has none. times: how often it was seen; detail: the first of these."""
 
     kind: str
     kernel: str

@@ -21,9 +21,10 @@ def reads_and_writes(one: Instruction) -> tuple[list[str], list[str]]:
 
 
 class Flow:
-    """index: a number for every register. local: registers that one block alone writes, before it reads them. watched: those
-    that some path reads though nothing, or only a guarded instruction, has written them, and all that depend on these.
-    Reading such a register is no fault, since Triton lets threads compute what nobody uses; acting on it is."""
+    """index: a number for every register. local: registers that one block alone writes, before it reads them.
+    watched: those that some path reads though nothing, or only a guarded instruction, has written them, and all that
+    depend on these. Reading such a register is no fault, since Triton lets threads compute what nobody uses; acting
+    on it is."""
 
     def __init__(self, function: Function) -> None:
         self.function = function

@@ -37,7 +37,8 @@ SCRATCH = 2  # pointers that Triton adds to every kernel's parameters; ours do n
 
 @dataclass(frozen=True)
 class Launch:
-    """What one launch did: instructions of warps by name, requests of memory if they were counted, and what was found."""
+    """What one launch did: instructions of warps by name, requests of memory if they were counted, and what was
+    found."""
 
     kernel: str
     arch: str
@@ -83,7 +84,8 @@ class Runner:
             counts=Counts() if self.count else None,
         )
         names = [name for name, _ in kernel.arguments]
-        tensors = [(name, value) for name, value in zip(names, arguments, strict=True) if isinstance(value, torch.Tensor)]
+        given = zip(names, arguments, strict=True)
+        tensors = [(name, value) for name, value in given if isinstance(value, torch.Tensor)]
         device = Device(machine, [_view(name, value) for name, value in tensors])
         machine.run(device, _parameters(device, arguments))
         device.finish()
@@ -109,8 +111,8 @@ class Runner:
 
 
 def compiled(kernel: Any, arch: str) -> tuple[str, int]:
-    """PTX and bytes of shared memory. Unlike `aot.compile_kernel` with line information, without what ptxas would make of
-    it, and kept in Triton's cache."""
+    """PTX and bytes of shared memory. Unlike `aot.compile_kernel` with line information, without what ptxas would
+    make of it, and kept in Triton's cache."""
     if knobs.runtime.interpret:
         raise NsfrcError("TRITON_INTERPRET is set, so kernels are run in Python and not compiled: unset it")
     source, target = aot.source(kernel), GPUTarget("cuda", aot.ARCHS[arch], 32)
@@ -177,12 +179,16 @@ def _parameters(device: Device, arguments: tuple[Any, ...]) -> list[Any]:
     return found + [np.uint64(0)] * SCRATCH
 
 
+def _storage(tensor: torch.Tensor) -> int:
+    return tensor.untyped_storage().data_ptr()
+
+
 def _overlaps(device: Device, kernel: Loaded, tensors: list[tuple[str, torch.Tensor]]) -> list[Finding]:
     """Arguments that share words of which one is written: here each has words of its own, on a card it has not."""
     found = []
     for i, (name, one) in enumerate(tensors):
         for j, (other_name, other) in enumerate(tensors[:i]):
-            if not one.numel() or not other.numel() or one.untyped_storage().data_ptr() != other.untyped_storage().data_ptr():
+            if not one.numel() or not other.numel() or _storage(one) != _storage(other):
                 continue
             first = max(one.storage_offset(), other.storage_offset())
             last = min(one.storage_offset() + one.numel(), other.storage_offset() + other.numel())

@@ -1,7 +1,7 @@
 """A launch: blocks of threads that run a kernel's functions over arrays, several blocks at a time.
 
-Threads that take different ways are masked; the block of instructions with the lowest number goes first, which brings them
-together again as early as they can. What is checked on the way is reported to `findings`, never fatal at once.
+Threads that take different ways are masked; the block of instructions with the lowest number goes first, which brings
+them together again as early as they can. What is checked on the way is reported to `findings`, never fatal at once.
 """
 
 from __future__ import annotations

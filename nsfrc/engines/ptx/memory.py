@@ -1,8 +1,9 @@
-"""Memory with a shadow: for every cell whether it may be touched, whether it was written, and who last wrote and read it.
+"""Memory with a shadow: for every cell whether it may be touched, whether it was written, and who last wrote and read
+it.
 
 Time is counted in moments: every block has a new one after each of its barriers. Two accesses of a cell by different
-threads of a block in one moment are a race if one of them writes (another value than was there, for two writes). Between
-blocks there is no order at all, unless one released what it wrote by an atomic and the other acquired it.
+threads of a block in one moment are a race if one of them writes (another value than was there, for two writes).
+Between blocks there is no order at all, unless one released what it wrote by an atomic and the other acquired it.
 """
 
 from __future__ import annotations

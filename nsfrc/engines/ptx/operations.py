@@ -23,7 +23,7 @@ def form(kind: str, plain: bool = False) -> str:
     """Type of an array for a PTX type. plain: bits matter and signs do not, which saves changing the type."""
     if kind == "pred":
         return "bool"
-    letter = "u" if plain and kind[0] != "f" or kind[0] == "b" else {"s": "i"}.get(kind[0], kind[0])
+    letter = "u" if (plain and kind[0] != "f") or kind[0] == "b" else {"s": "i"}.get(kind[0], kind[0])
     return f"{letter}{width_of(kind) // 8}"
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from nsfrc.errors import NsfrcError
 
@@ -136,7 +137,8 @@ def _read_body(function: Function, body: str, first: int, lines: list[str]) -> N
 
 
 def _statements(body: str, first: int) -> Iterator[tuple[int, str]]:
-    """Statements without the brackets of scopes, and the line that each begins in; .loc and labels have no semicolon."""
+    """Statements without the brackets of scopes, and the line that each begins in; .loc and labels have no
+    semicolon."""
     pending, begun = "", first
     for number, line in enumerate(body.split("\n"), first):
         for piece in re.split(r"(?<=;)", line):
@@ -192,5 +194,5 @@ def _cut(function: Function, instructions: list[Instruction], starts: dict[str, 
     leaders = {0, *(at for label, at in starts.items() if label in used)}
     leaders |= {at + 1 for at, one in enumerate(instructions) if one.kind in ENDS}
     cuts = [*sorted(at for at in leaders if at < len(instructions)), len(instructions)]
-    function.blocks = [instructions[a:b] for a, b in zip(cuts, cuts[1:], strict=False)]
+    function.blocks = [instructions[a:b] for a, b in pairwise(cuts)]
     function.labels = {label: cuts.index(at) for label, at in starts.items() if label in used}

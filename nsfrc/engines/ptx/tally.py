@@ -25,9 +25,10 @@ KINDS = (
 
 @dataclass(frozen=True)
 class KernelCounts:
-    """Of all launches of a kernel: instructions of warps, in all and by kind; sectors of 32 bytes for each request of global
-    memory, and the share of them that was asked for; passes over the banks of shared memory for each that it would take without
-    conflicts; branches at which a warp split; bytes that a cache of 40 MB has to fetch or take in."""
+    """Of all launches of a kernel: instructions of warps, in all and by kind; sectors of 32 bytes for each request of
+    global memory, and the share of them that was asked for; passes over the banks of shared memory for each that it
+    would take without conflicts; branches at which a warp split; bytes that a cache of 40 MB has to fetch or take
+    in."""
 
     kernel: str
     arch: str
@@ -109,8 +110,8 @@ def as_lines(rows: list[KernelCounts]) -> list[str]:
              f"{'shuffles':>8} {'barriers':>8} {'sectors':>7} {'used':>5} {'banks':>5} {'missed':>8}"]
     for one in rows:
         lines.append(
-            f"  {one.kernel:34} {one.launches:8} {one.instructions:12,} {one.special:8,} {one.global_:7,} {one.shared:7,} "
-            f"{one.shuffles:8,} {one.barriers:8,} {one.sectors_per_load:7.2f} {one.loaded_used:5.0%} "
+            f"  {one.kernel:34} {one.launches:8} {one.instructions:12,} {one.special:8,} {one.global_:7,} "
+            f"{one.shared:7,} {one.shuffles:8,} {one.barriers:8,} {one.sectors_per_load:7.2f} {one.loaded_used:5.0%} "
             f"{one.bank_passes:5.2f} {one.missed_bytes / 1024:6,.0f}kB"
         )
     return lines

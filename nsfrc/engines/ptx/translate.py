@@ -1,9 +1,9 @@
 """A function's basic blocks → Python functions over arrays, one for each block.
 
-`add.f32 %r3, %r1, %r2` becomes `v7 = v5 + v6`, with one array element for every thread. Inside a block registers are local
-variables in the types that they are used in; those that another block may read are written back at its end, by the
-threads that are active. What the text of a block is made of are numbers of registers, constants and names from `operations`;
-no text of the PTX gets into it.
+`add.f32 %r3, %r1, %r2` becomes `v7 = v5 + v6`, with one array element for every thread. Inside a block registers are
+local variables in the types that they are used in; those that another block may read are written back at its end, by
+the threads that are active. What the text of a block is made of are numbers of registers, constants and names from
+`operations`; no text of the PTX gets into it.
 """
 
 from __future__ import annotations
@@ -130,8 +130,8 @@ class BlockWriter:
         return name
 
     def write(self, register: str, form: str, value: str, flushed: bool = False, defined: str = "") -> None:
-        """Let a register hold an expression of some type, in the threads that the guard names. defined: in which of them
-        that is defined; by default where all operands are."""
+        """Let a register hold an expression of some type, in the threads that the guard names. defined: in which of
+        them that is defined; by default where all operands are."""
         own = TYPES[self.kind(register)]
         if form != own and form[1:] != own[1:]:  # into a wider register, or part of one
             value, form = f"({value}).astype({own})", own
@@ -190,7 +190,8 @@ class BlockWriter:
             self.site += 1
         following = self._following()
         self._write_back()
-        return [f"def b{self.number}(R, D, P, C, m):", *(f"    {line}" for line in self.lines), f"    return {following}"]
+        body = [*self.lines, f"return {following}"]
+        return [f"def b{self.number}(R, D, P, C, m):", *(f"    {line}" for line in body)]
 
     def _following(self) -> str:
         """What comes next: a block, and the threads for which it does (None: all of those active)."""

@@ -32,9 +32,10 @@ def weights(program: Program, mixtures: int | None) -> torch.Tensor | None:
 
 def executed(
     program: Program, V0: torch.Tensor, W: torch.Tensor | None = None, *, shape: Any = None, arch: str = "sm_80",
-    order: str = "together", check: str = "raise", count: bool = False, change: Any = None, **options: Any,
+    order: str = "together", check: str = "raise", count: bool = False, change: Any = None, gradients: bool = True,
+    **options: Any,
 ) -> tuple[Answer, list[Launch]]:
-    """V_T and the gradients of V0 and W, and what was launched."""
+    """V_T and the gradients of V0 and W, if they are wanted, and what was launched."""
     start = V0.detach().float().requires_grad_()
     parameter = None if W is None else torch.nn.Parameter(W.float())
     reasoner = program.reasoner("ptx", arch=arch, clause_weights="hard" if W is None else parameter, **options)
@@ -43,6 +44,8 @@ def executed(
     runner = engine.runner
     runner.order, runner.check, runner.count, runner.change = order, check, count, change
     V_T = reasoner(start)
+    if not gradients:
+        return (V_T.detach().double(), torch.zeros(0), None), engine.launches
     mixture = torch.rand(V_T.shape, generator=torch.Generator().manual_seed(1), dtype=torch.float64)
     (V_T.double() * mixture).sum().backward()
     g_W = None if parameter is None else parameter.grad.double()

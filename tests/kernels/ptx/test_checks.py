@@ -9,8 +9,8 @@ from nsfrc.engines.ptx import findings as kinds
 from nsfrc.engines.ptx.memory import POISON
 from tests.kernels.ptx.asm import found, run
 
-SWAP = "shl.b32 %r1, %r0, 2; st.shared.b32 [%r1], %r0; {barrier} xor.b32 %r2, %r1, {other}; ld.shared.b32 %r3, [%r2]; " \
-    "st.global.b32 [%rd0], %r3;"
+SWAP = "shl.b32 %r1, %r0, 2; st.shared.b32 [%r1], %r0; {barrier} xor.b32 %r2, %r1, {other}; " \
+    "ld.shared.b32 %r3, [%r2]; st.global.b32 [%rd0], %r3;"
 
 
 def words(count: int = 64) -> np.ndarray:

@@ -49,14 +49,15 @@ def test_a_cache_that_is_too_small(monkeypatch):
 
 
 def test_instructions_of_warps():
-    machine = run("setp.lt.u32 %p1, %r0, 40; @%p1 bra $E; add.s32 %r1, %r0, 1; add.s32 %r1, %r1, 1;\n$E: mov.b32 %r2, 0;",
-                  threads=96)
+    body = "setp.lt.u32 %p1, %r0, 40; @%p1 bra $E; add.s32 %r1, %r0, 1; add.s32 %r1, %r1, 1;\n$E: mov.b32 %r2, 0;"
+    machine = run(body, threads=96)
     done = machine.instructions()
-    assert done["bra"] == 3 and done["add.s32"] == 4 and machine.diverged == 1  # of the three warps two, one of them split
+    assert done["bra"] == 3 and done["add.s32"] == 4 and machine.diverged == 1  # two of three warps, one of them split
 
 
 def test_kinds():
-    assert [kind_of(op) for op in ("fma.rn.f32", "add.s32", "ex2.approx.ftz.f32", "ld.global.v4.b32", "ldmatrix.x", "bar.sync")] \
+    ops = ("fma.rn.f32", "add.s32", "ex2.approx.ftz.f32", "ld.global.v4.b32", "ldmatrix.x", "bar.sync")
+    assert [kind_of(op) for op in ops] \
         == ["floats", "integers", "special", "global", "shared", "barriers"]
 
 
@@ -85,6 +86,6 @@ def command(tmp_path, monkeypatch, capsys) -> Run:
 def test_the_command_counts(command):
     (command.folder / "rules.pl").write_text(RULES)
     said = json.loads(command.good("compile", "rules.pl", "--emit", "ptx", "--count", "--json"))
-    assert [one["kernel"] for one in said["counts"]][0] == "written_forward"
+    assert said["counts"][0]["kernel"] == "written_forward"
     refused = command("compile", "rules.pl", "--count")
     assert refused.code != 0 and "--count is for --emit ptx only" in refused.err
