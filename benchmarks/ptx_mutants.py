@@ -249,9 +249,8 @@ class _changed_argument:
 
 # Why a mutant may live: kind, what its place or text has, and the reason.
 REASONS: tuple[tuple[str, str, str], ...] = (
-    ("shuffle by another distance", "", "these threads hold equal values, or Z, whose maximum it is, is 1 either "
-     "way"),
-     "two threads of which one writes, which is what was checked in every step of every tile"),
+    ("barrier removed", "", "not needed with these tables: between the barriers before and after it no word is touched "
+     "by two threads of which one writes, which is what was checked in every step of every tile"),
     ("mask dropped", r"ld\.global", "threads past the end of a list load other words of the same argument, or the list "
      "fills its tile; what they make of it is never stored"),
     ("product rounded before its sum", "", "rounding twice instead of once, alike in all threads that hold the value: "
