@@ -146,7 +146,6 @@ class Call:
         self.past_z = np.empty((run.T if keep else 0, len(V0)), np.float32)
 
     def _arguments(self, first: int, last: int) -> tuple[Any, ...]:
-        """As `tables.Arguments` has them."""
         run = self.run
         whole_batch = run.normalise == "batch"
         return (
@@ -157,14 +156,14 @@ class Call:
 
     def forward(self) -> np.ndarray:
         out = np.empty((len(self.V0), len(self.outputs)), np.float32)
-        in_threads([partial(forward, out, *self._arguments(*part)) for part in self.parts])
+        in_threads([partial(forward, *self._arguments(*part), out) for part in self.parts])
         return out
 
     def backward(self, g_out: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         g_V0 = np.zeros_like(self.V0)
         g_weights = np.zeros((len(self.parts), *self.weights.shape))
         in_threads([
-            partial(backward, g_out, g_V0, g_weights[i], *self._arguments(*part)) for i, part in enumerate(self.parts)
+            partial(backward, *self._arguments(*part), g_out, g_V0, g_weights[i]) for i, part in enumerate(self.parts)
         ])
         return g_V0, g_weights.sum(axis=0)
 

@@ -1,8 +1,10 @@
 """The phases of one step of reasoning on a tile of examples.
 
-Arrays are [things, lanes]: a lane is an example. Every phase is given the plan's tables `t`, the call and the scratch
-`s` whole (`tables.Tables`, `tables.Arguments`, `Scratch`), so that the backward pass can use it again. Soft-ors are
-taken with base 2: `k` is log2(e)/gamma and `unit` is 1/k.
+Arrays are [things, lanes]: a lane is an example. `X` holds the active slots, a row of ones, and the
+nodes. `rest` holds the passive slots, or one row that carries the largest of them. Every phase is
+given the tables it reads and the arrays it fills, so that the backward pass can use them again;
+`tables.Tables` and `Scratch` say what they are. Soft-ors are taken with base 2: `k` is
+log2(e)/gamma and `unit` is 1/k.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, larger, log2, power, smaller, softor
+from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, larger, log2, power, smaller, softor
 
 ONE, HALF, ZERO = np.float32(1.0), np.float32(0.5), np.float32(0.0)
 
@@ -21,16 +23,14 @@ FEW_LANES = 4
 # Below this what is left of 1 after a head's shares is mostly rounding.
 FEW_SHARES = np.float32(1e-4)
 
-SUM = {**INNER, "fastmath": {*INNER["fastmath"], "reassoc"}}
+SUM = {**KERNEL, "fastmath": {*KERNEL["fastmath"], "reassoc"}}
 
 
 class Scratch(NamedTuple):
-    """What a step starts from and computes on the way to its result."""
+    """What a step computes on the way to its result."""
 
-    X: np.ndarray  # [active + 1 + nodes, lanes]: active slots, a row of ones, nodes
-    rest: np.ndarray  # [passive, lanes]: passive slots, or one row that carries the largest of them
     scale: np.ndarray  # [powers, lanes]: true^power · k
-    bottom: np.ndarray  # [lanes]: false^L
+    bottom: np.ndarray  # [1, lanes]: false^L
     offset: np.ndarray  # [pairs, lanes]: exponent that the sum over rows is relative to
     total: np.ndarray  # [pairs, lanes]: that sum
     pairs: np.ndarray  # [pairs, lanes]: C of each pair, normalised in place
@@ -40,35 +40,31 @@ class Scratch(NamedTuple):
     z: np.ndarray  # [2, lanes]: Z of R and Z of V
     mixed: np.ndarray  # [M, lanes]: H of atoms that head nothing; each clause's share when hard
     buffer: np.ndarray  # [longest run] for few lanes, and always at least [lanes]
-    left: np.ndarray  # [lanes]
-    sums: np.ndarray  # [lanes]
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def fill(row, value):
     for i in range(len(row)):
         row[i] = value
 
 
-@njit(**INNER)
-def multiply_nodes(t, X):
-    first = len(t.head_of) + 1
-    for node in range(len(t.node_left)):
-        left, right = t.node_left[node], t.node_right[node]
+@njit(**KERNEL)
+def multiply_nodes(node_left, node_right, first, X):
+    for node in range(len(node_left)):
+        left, right = node_left[node], node_right[node]
         for i in range(X.shape[1]):
             X[first + node, i] = X[left, i] * X[right, i]
 
 
-@njit(**INNER)
-def powers_of_constants(t, k, s):
+@njit(**KERNEL)
+def powers_of_constants(powers, true, false, length, k, X, scale, bottom):
     """true^power · k for every power that occurs, and false^L."""
-    true, false = s.X[t.true], s.X[t.false]
-    for p in range(len(t.powers)):
-        n = t.powers[p]
-        for i in range(len(true)):
-            s.scale[p, i] = power(true[i], n) * k
-    for i in range(len(false)):
-        s.bottom[i] = power(false[i], t.L)
+    for p in range(len(powers)):
+        n = powers[p]
+        for i in range(X.shape[1]):
+            scale[p, i] = power(X[true, i], n) * k
+    for i in range(X.shape[1]):
+        bottom[0, i] = power(X[false, i], length)
 
 
 @njit(**SUM)
@@ -79,26 +75,24 @@ def _sum(values, count):
     return total
 
 
-@njit(**INNER)
-def _sum_few(t, first, last, scale, offset, s):
+@njit(**KERNEL)
+def _sum_few(row_left, row_right, first, last, X, scale, offset, sums, buffer):
     """sums[i] += Σ over rows of 2^(left·right·scale - offset), one lane after another, rows as vectors."""
-    X, buffer = s.X, s.buffer
     for i in range(X.shape[1]):
         for row in range(first, last):
-            buffer[row - first] = X[t.row_left[row], i] * X[t.row_right[row], i]
+            buffer[row - first] = X[row_left[row], i] * X[row_right[row], i]
         k, shift = scale[i], offset[i]
         for row in range(last - first):
             buffer[row] = exp2(larger(buffer[row] * k - shift, LOWEST))
-        s.sums[i] += _sum(buffer, last - first)
+        sums[i] += _sum(buffer, last - first)
 
 
-@njit(**INNER)
-def _sum_group(row_right, first, last, offset, s):
+@njit(**KERNEL)
+def _sum_group(row_right, first, last, X, left, offset, sums):
     """sums[i] += Σ over rows of 2^(left·right - offset), lanes as vectors, four rows at a time.
 
     Exponents must be in range. left: the group's common factor, scaled.
     """
-    X, left, sums = s.X, s.left, s.sums
     row = first
     while row + 4 <= last:
         a, b, c, d = row_right[row], row_right[row + 1], row_right[row + 2], row_right[row + 3]
@@ -115,64 +109,66 @@ def _sum_group(row_right, first, last, offset, s):
         row += 1
 
 
-@njit(**INNER)
-def _sum_group_unbounded(row_right, first, last, offset, s):
+@njit(**KERNEL)
+def _sum_group_unbounded(row_right, first, last, X, left, offset, sums):
     """As `_sum_group`, for exponents that may fall out of range."""
-    X, left, sums = s.X, s.left, s.sums
     for row in range(first, last):
         a = row_right[row]
         for i in range(X.shape[1]):
             sums[i] += exp2(larger(X[a, i] * left[i] - offset[i], LOWEST))
 
 
-@njit(**INNER)
-def _largest_exponent(t, first, last, X, scale, offset):
+@njit(**KERNEL)
+def _largest_exponent(row_left, row_right, first, last, X, scale, offset):
     for row in range(first, last):
-        left, right = t.row_left[row], t.row_right[row]
+        left, right = row_left[row], row_right[row]
         for i in range(X.shape[1]):
             offset[i] = larger(offset[i], X[left, i] * X[right, i] * scale[i])
 
 
-@njit(**INNER)
-def sum_pairs(t, k, unit, bounded, s):
+@njit(**KERNEL)
+def sum_pairs(
+    row_left, row_right, group_start, run_start, run_power, run_times, pair_start, pair_padding, k, unit, bounded,
+    X, scale, bottom, offset, total, pairs, buffer,
+):
     """C before normalisation: γ·log(Σ over rows + padding) for every pair."""
-    X, bottom, left, sums = s.X, s.bottom, s.left, s.sums
     lanes = X.shape[1]
-    for pair in range(len(t.pair_padding)):
-        padding, shift, total = t.pair_padding[pair], s.offset[pair], s.total[pair]
-        first_run, last_run = t.pair_start[pair], t.pair_start[pair + 1]
+    left, sums = np.empty(lanes, np.float32), np.empty(lanes, np.float32)
+    for pair in range(len(pair_padding)):
+        padding, shift = pair_padding[pair], offset[pair]
+        first_run, last_run = pair_start[pair], pair_start[pair + 1]
         fill(shift, k * HALF)
         if not bounded:
             for i in range(lanes):
-                shift[i] = bottom[i] * k if padding > ZERO else np.float32(-3e38)
+                shift[i] = bottom[0, i] * k if padding > ZERO else np.float32(-3e38)
             for run in range(first_run, last_run):
-                first, last = t.group_start[t.run_start[run]], t.group_start[t.run_start[run + 1]]
-                _largest_exponent(t, first, last, X, s.scale[t.run_power[run]], shift)
-        fill(total, ZERO)
+                _largest_exponent(row_left, row_right, group_start[run_start[run]], group_start[run_start[run + 1]],
+                                  X, scale[run_power[run]], shift)
+        fill(total[pair], ZERO)
         for i in range(lanes if padding > ZERO else 0):  # without padding `shift` knows nothing of bottom
-            total[i] = padding * exp2(larger(bottom[i] * k - shift[i], LOWEST))
+            total[pair, i] = padding * exp2(larger(bottom[0, i] * k - shift[i], LOWEST))
         for run in range(first_run, last_run):
-            factor, times = s.scale[t.run_power[run]], t.run_times[run]
+            factor, times = scale[run_power[run]], run_times[run]
             fill(sums, ZERO)
             if lanes <= FEW_LANES:
-                _sum_few(t, t.group_start[t.run_start[run]], t.group_start[t.run_start[run + 1]], factor, shift, s)
+                first, last = group_start[run_start[run]], group_start[run_start[run + 1]]
+                _sum_few(row_left, row_right, first, last, X, factor, shift, sums, buffer)
             else:
-                for group in range(t.run_start[run], t.run_start[run + 1]):
-                    first, last = t.group_start[group], t.group_start[group + 1]
-                    common = t.row_left[first]
+                for group in range(run_start[run], run_start[run + 1]):
+                    first, last = group_start[group], group_start[group + 1]
                     for i in range(lanes):
-                        left[i] = X[common, i] * factor[i]
+                        left[i] = X[row_left[first], i] * factor[i]
                     if bounded:
-                        _sum_group(t.row_right, first, last, shift, s)
+                        _sum_group(row_right, first, last, X, left, shift, sums)
                     else:
-                        _sum_group_unbounded(t.row_right, first, last, shift, s)
+                        _sum_group_unbounded(row_right, first, last, X, left, shift, sums)
             for i in range(lanes):
-                total[i] += times * sums[i]
+                total[pair, i] += times * sums[i]
         for i in range(lanes):
-            s.pairs[pair, i] = shift[i] * unit + log2(total[i]) * unit
+            pairs[pair, i] = shift[i] * unit + log2(total[pair, i]) * unit
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def over_batch(z):
     """The largest of all lanes, in every lane: the published scope of Z."""
     largest = z[0]
@@ -181,15 +177,14 @@ def over_batch(z):
     fill(z, largest)
 
 
-@njit(**INNER)
-def normalise_clauses(t, gamma, whole_batch, s):
-    """Divide each clause's C by its Z."""
-    bottom, pairs, absent, clause_z = s.bottom, s.pairs, s.absent, s.clause_z
-    lanes, floor = pairs.shape[1], t.log_s * gamma
+@njit(**KERNEL)
+def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, clause_z):
+    """Divide each clause's C by its Z. floor: γ·log S."""
+    lanes = pairs.shape[1]
     for c in range(absent.shape[0]):
-        first, last = t.clause_start[c], t.clause_start[c + 1]
+        first, last = clause_start[c], clause_start[c + 1]
         for i in range(lanes):
-            absent[c, i] = floor + bottom[i]
+            absent[c, i] = floor + bottom[0, i]
             clause_z[c, i] = larger(ONE, absent[c, i])
         for pair in range(first, last):
             for i in range(lanes):
@@ -203,26 +198,24 @@ def normalise_clauses(t, gamma, whole_batch, s):
                 pairs[pair, i] /= clause_z[c, i]
 
 
-@njit(**INNER)
-def is_among(t, clause, head):
+@njit(**KERNEL)
+def is_among(clause, first, last, head_pairs, pair_clause):
     """Whether a clause is one of a head's."""
     found = False
-    for j in range(t.head_start[head], t.head_start[head + 1]):
-        found |= t.pair_clause[t.head_pairs[j]] == clause
+    for j in range(first, last):
+        found |= pair_clause[head_pairs[j]] == clause
     return found
 
 
-@njit(**INNER)
-def _combine_one_by_one(t, head, k, unit, s):
+@njit(**KERNEL)
+def _combine_one_by_one(first, last, head_pairs, pair_clause, k, unit, pairs, absent, derived, buffer):
     """R of one head from what each clause gives it, where next to nothing is left of the others' shares."""
-    first, last, head_pairs = t.head_start[head], t.head_start[head + 1], t.head_pairs
-    pairs, absent, derived, buffer = s.pairs, s.absent, s.derived[head], s.buffer
     fill(derived, np.float32(-3e38))
     for j in range(first, last):
         for i in range(len(derived)):
             derived[i] = larger(derived[i], pairs[head_pairs[j], i])
     for c in range(absent.shape[0] if last - first < absent.shape[0] else 0):
-        if not is_among(t, c, head):
+        if not is_among(c, first, last, head_pairs, pair_clause):
             for i in range(len(derived)):
                 derived[i] = larger(derived[i], absent[c, i])
     for i in range(len(derived)):
@@ -231,23 +224,22 @@ def _combine_one_by_one(t, head, k, unit, s):
         for i in range(len(derived)):
             buffer[i] += exp2(larger((pairs[head_pairs[j], i] - derived[i]) * k, LOWEST))
     for c in range(absent.shape[0] if last - first < absent.shape[0] else 0):
-        if not is_among(t, c, head):
+        if not is_among(c, first, last, head_pairs, pair_clause):
             for i in range(len(derived)):
                 buffer[i] += exp2(larger((absent[c, i] - derived[i]) * k, LOWEST))
     for i in range(len(derived)):
         derived[i] += log2(buffer[i]) * unit
 
 
-@njit(**INNER)
-def combine_hard(t, k, unit, s):
+@njit(**KERNEL)
+def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, derived, shares, buffer):
     """R before normalisation when every clause is chosen once (M = C).
 
     shares: what each clause contributes to atoms that head nothing, as a part of 1; a head loses
     the shares of its clauses and gains their C. Each head has at most one pair of a clause.
     """
-    pairs, absent, derived, shares, buffer = s.pairs, s.absent, s.derived, s.mixed, s.buffer
     clauses, lanes = absent.shape
-    heads = len(t.heads)
+    heads = len(head_start) - 1
     for i in range(lanes):
         derived[heads, i] = absent[0, i]
         buffer[i] = ZERO
@@ -264,71 +256,69 @@ def combine_hard(t, k, unit, s):
         for i in range(lanes):
             shares[c, i] /= buffer[i]
     for h in range(heads):
-        first, last = t.head_start[h], t.head_start[h + 1]
+        first, last = head_start[h], head_start[h + 1]
         least = ZERO if last - first == clauses else ONE
         for i in range(lanes):
             derived[h, i] = derived[heads, i]
             buffer[i] = ONE
         for j in range(first, last):
-            pair = t.head_pairs[j]
-            c = t.pair_clause[pair]
+            pair, c = head_pairs[j], pair_clause[head_pairs[j]]
             for i in range(lanes):
                 derived[h, i] = larger(derived[h, i], pairs[pair, i])
                 buffer[i] -= shares[c, i]
         for i in range(lanes):
             least = smaller(least, buffer[i])
         if least < FEW_SHARES:
-            _combine_one_by_one(t, h, k, unit, s)
+            _combine_one_by_one(first, last, head_pairs, pair_clause, k, unit, pairs, absent, derived[h], buffer)
             continue
         for i in range(lanes):
             buffer[i] *= exp2(larger((derived[heads, i] - derived[h, i]) * k, LOWEST))
         for j in range(first, last):
-            pair = t.head_pairs[j]
+            pair = head_pairs[j]
             for i in range(lanes):
                 buffer[i] += exp2(larger((pairs[pair, i] - derived[h, i]) * k, LOWEST))
         for i in range(lanes):
             derived[h, i] += log2(buffer[i]) * unit
 
 
-@njit(**INNER)
-def mix_head(t, head, weights, m, s, out):
+@njit(**KERNEL)
+def mix_head(head, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, out):
     """H[m] of a head: that of an absent atom, and what each of its clauses gives more."""
     for i in range(len(out)):
-        out[i] = s.mixed[m, i]
-    if head < len(t.heads):
-        for j in range(t.head_start[head], t.head_start[head + 1]):
-            pair = t.head_pairs[j]
-            c = t.pair_clause[pair]
+        out[i] = mixed[m, i]
+    if head < len(head_start) - 1:
+        for j in range(head_start[head], head_start[head + 1]):
+            pair, c = head_pairs[j], pair_clause[head_pairs[j]]
             for i in range(len(out)):
-                out[i] += weights[m, c] * (s.pairs[pair, i] - s.absent[c, i])
+                out[i] += weights[m, c] * (pairs[pair, i] - absent[c, i])
 
 
-@njit(**INNER)
-def combine_soft(t, k, unit, weights, s):
+@njit(**KERNEL)
+def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, absent, derived, mixed, buffer):
     """R before normalisation for weights [M, C]: a running soft-or over m."""
-    absent, derived, mixed, sums = s.absent, s.derived, s.mixed, s.sums
     lanes = absent.shape[1]
-    value = s.buffer[:lanes]
+    value = buffer[:lanes]
     for m in range(weights.shape[0]):
         fill(mixed[m], ZERO)
         for c in range(weights.shape[1]):
             for i in range(lanes):
                 mixed[m, i] += weights[m, c] * absent[c, i]
+    sums = np.empty(lanes, np.float32)
     for h in range(derived.shape[0]):
         for m in range(weights.shape[0]):
-            mix_head(t, h, weights, m, s, value)
+            mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
             for i in range(lanes):
                 derived[h, i] = value[i] if m == 0 else larger(derived[h, i], value[i])
         fill(sums, ZERO)
         for m in range(weights.shape[0]):
-            mix_head(t, h, weights, m, s, value)
+            mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
             for i in range(lanes):
                 sums[i] += exp2(larger((value[i] - derived[h, i]) * k, LOWEST))
         for i in range(lanes):
             derived[h, i] += log2(sums[i]) * unit
 
 
-@njit(**INNER)
+@njit(**KERNEL)
 def normalise_rows(values, z, whole_batch):
     """Divide all rows by max(1, their largest), lane by lane or over the batch; z [lanes] keeps it."""
     fill(z, ONE)
@@ -342,10 +332,9 @@ def normalise_rows(values, z, whole_batch):
             values[row, i] /= z[i]
 
 
-@njit(**INNER)
-def update_values(t, gamma, k, whole_batch, s):
+@njit(**KERNEL)
+def update_values(head_of, gamma, k, whole_batch, X, rest, derived, z):
     """V' = softor(V, R), normalised, in place."""
-    head_of, X, rest, derived, z = t.head_of, s.X, s.rest, s.derived, s.z[1]
     lanes, last = X.shape[1], derived.shape[0] - 1
     fill(z, ONE)
     for slot in range(len(head_of)):

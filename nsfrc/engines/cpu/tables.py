@@ -1,4 +1,4 @@
-"""A plan in the form the kernels read, and what one call is about.
+"""A plan in the form the kernels read.
 
 Calling a compiled function costs time for every argument, so a plan crosses as two flat arrays and
 their layout, and is taken apart on the other side into the named tables the kernels use.
@@ -13,7 +13,6 @@ from numba import njit
 
 from nsfrc.compiler.plan import Plan
 from nsfrc.engines.base import head_of, starting_values
-from nsfrc.engines.cpu.maths import INNER
 
 
 class Tables(NamedTuple):
@@ -78,7 +77,7 @@ def pack(plan: Plan) -> Packed:
     return Packed(np.concatenate(indices), np.concatenate(floats), np.array([*starts, *sizes], dtype=np.int64))
 
 
-@njit(**INNER)
+@njit(nogil=True)
 def unpack(indices, floats, layout):
     """The tables of a packed plan, as views."""
     at, of = layout[:19], layout[19:24]
@@ -91,30 +90,3 @@ def unpack(indices, floats, layout):
         floats[of[0] : of[1]], floats[of[1] : of[2]], floats[of[2] : of[3]], floats[of[3]],
         layout[24], layout[25], layout[26],
     )
-
-
-class Arguments(NamedTuple):
-    """One call, as kernels see it: examples first … last of V0 [B, G], `tile` at a time, `steps` steps.
-
-    base: γ, k and unit as numbers of 32 bits, see `engines.base.base_two`. weights [M, C] count unless `hard`.
-    outputs: the atoms that are asked for. past [steps + 1, active + rest, B] and past_z [steps, B] take V of every step
-    and its Z, unless empty.
-    """
-
-    indices: np.ndarray
-    floats: np.ndarray
-    layout: np.ndarray
-    base: np.ndarray
-    V0: np.ndarray
-    first: int
-    last: int
-    tile: int
-    weights: np.ndarray
-    hard: bool
-    steps: int
-    whole_batch: bool
-    outputs: np.ndarray
-    targets_only: bool
-    neural_only: bool
-    past: np.ndarray
-    past_z: np.ndarray
