@@ -43,7 +43,7 @@ class Counts:
 
         device = isinstance(space, Device)
         kind = self.by_kind.setdefault(f"{way} {'global' if device else 'shared'}", Requests())
-        warps = lanes // WARP
+        warps: np.ndarray = lanes // WARP
         kind.requests += len(np.unique(warps))
         if device:
             sectors = np.unique(warps << 44 | at // SECTOR)
@@ -70,7 +70,7 @@ def bank_passes(at: np.ndarray, wide: int, lanes: np.ndarray) -> tuple[int, int]
     """Passes over the banks that an access of shared memory takes, and how many it would without conflicts. Accesses
     wider than a word are made by halves or quarters of a warp."""
     words = at[:, None] // WORD + np.arange(max(1, wide // WORD))
-    group = lanes * max(WORD, wide) // (WARP * WORD)
+    group: np.ndarray = lanes * max(WORD, wide) // (WARP * WORD)
     different = np.unique(np.broadcast_to(group[:, None], words.shape).ravel() << 32 | words.ravel())
     banks, times = np.unique((different >> 32) * BANKS + (different & (BANKS - 1)), return_counts=True)
     groups, begin = np.unique(banks // BANKS, return_index=True)

@@ -107,10 +107,10 @@ class Machine:
         threads = self.block_threads
         self.threads = len(numbers) * threads
         self.lanes = np.arange(self.threads)
-        self.block_of_lane = self.lanes // threads  # among those that run
-        self.block = np.repeat(numbers, threads)
+        self.block_of_lane: np.ndarray = self.lanes // threads  # among those that run
+        self.block: np.ndarray = np.repeat(numbers, threads)
         self.numbers = numbers
-        thread = self.lanes % threads
+        thread: np.ndarray = self.lanes % threads
         self._thread = self.block * threads + thread
         self._moment_of = np.zeros(len(numbers), i8)
         self._advance(np.arange(len(numbers)))
@@ -127,7 +127,7 @@ class Machine:
         """A new moment for blocks."""
         self._moment_of[which] = np.arange(self._next_moment, self._next_moment + len(which))
         self._next_moment += len(which)
-        self.moments = np.repeat(self._moment_of, self.block_threads)
+        self.moments: np.ndarray = np.repeat(self._moment_of, self.block_threads)
         self.tags = self.moments << THREADS | self._thread
 
     def _frame(self, name: str, parameters: dict[tuple[str, int], Any], active: np.ndarray | None) -> dict[Any, Any]:
@@ -223,7 +223,7 @@ class Machine:
         if not np.ndim(value):
             return value
         if not isinstance(by, int):
-            lane = self.lanes % WARP
+            lane: np.ndarray = self.lanes % WARP
             return value[shuffled_lanes(lane, mode, by, clamp) + self.lanes - lane]
         key = (mode, by, clamp)
         if key not in self._shuffles:

@@ -139,7 +139,7 @@ class Space:
         return bad if bad.ndim == 1 else bad.any(1)
 
     def _without(self, fault: np.ndarray, lanes: np.ndarray | None) -> np.ndarray:
-        active = np.zeros(self.machine.threads, bool)
+        active: np.ndarray = np.zeros(self.machine.threads, bool)
         active[(self.machine.lanes if lanes is None else lanes)[~fault]] = True
         return active
 
@@ -227,7 +227,7 @@ class Shared(Space):
 
     def offsets(self, address: np.ndarray) -> np.ndarray:
         at = address.astype(i8)
-        base = self.machine.block_of_lane * self.stride
+        base: np.ndarray = self.machine.block_of_lane * self.stride
         return np.where(at < self.limit, at + base, self.size)  # what is beyond is not another block's
 
     def describe(self, offset: int) -> str:
