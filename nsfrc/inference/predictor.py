@@ -90,11 +90,14 @@ class Predictor:
         return [row for part in parts for row in self._rows(part)]
 
     def _rows(self, part: Sequence[Decoded]) -> Iterator[Row]:
-        pixels = [one.picture.pixels for one in part if one.picture is not None]
+        pictures = [one.picture for one in part if one.picture is not None]
+        pixels = [picture.pixels for picture in pictures]
         found = None
         if pixels:
             explained = self.asked.reasons or self.asked.pictures
-            found = self.pipe.predict(to_tensor(pixels).to(self.pipe.device), explained, padded=self.piece).cpu()
+            frames = [picture.frame for picture in pictures if picture.frame is not None]
+            found = self.pipe.predict(to_tensor(pixels).to(self.pipe.device), explained, padded=self.piece,
+                                      frames=frames or None).cpu()
         place = count()
         for one in part:
             if one.picture is None or found is None:
