@@ -207,13 +207,13 @@ def pipeline(
 ) -> Pipeline:
     """Build a pipeline for a program: compiled, or by file (.nsfrc, .pl) or shipped name.
 
-    perception: a registered name, a model file such as best.onnx, "module:Class", a class, or a module that is built already; the program's own by
-    default, else "yolo". weights: its safetensors file. concepts: learnt parameters of neural predicates, instead of
-    the shipped ones. device: "cpu", "cuda", …, or "auto" for cuda where there is one. steps, gamma: from the program by
-    default. beside: the program's file, if it is opened already; "module:Class" is looked for in its folder too.
-    trust: whether that module, which is code, may be imported, and a .pt file loaded. conf: the least confidence of an
-    object, instead of the program's own. All of it, a module that is built already too, is put
-    into evaluation mode: call `pipe.train()` before training.
+    perception: a registered name, a model file such as best.onnx, "module:Class", a class, or a module that is built
+    already; the program's own by default, else "yolo". weights: its safetensors file. concepts: learnt parameters of
+    neural predicates, instead of the shipped ones. device: "cpu", "cuda", …, or "auto" for cuda where there is one.
+    steps, gamma: from the program by default. beside: the program's file, if it is opened already; "module:Class" is
+    looked for in its folder too. trust: whether that module, which is code, may be imported, and a .pt file loaded.
+    conf: the least confidence of an object, instead of the program's own. All of it, a module that is built already
+    too, is put into evaluation mode: call `pipe.train()` before training.
     """
     if not isinstance(program, Program):
         beside = program if beside is None else beside

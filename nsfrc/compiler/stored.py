@@ -73,7 +73,8 @@ def from_data(data: Any) -> ir.Program:
         name=_text(whole["name"], "the name"),
         types=tuple(
             ir.DataType(_text(t["name"], "the name of a type"), _texts(t["constants"], "the constants of a type"),
-                        _text(t["role"], "the role of a type"), _flag(t["slots"], "whether a type has slots"), auto=_flag(t["auto"], "whether slots are auto"))
+                        _text(t["role"], "the role of a type"), _flag(t["slots"], "whether a type has slots"),
+                        auto=_flag(t["auto"], "whether slots are auto"))
             for t in _dicts(whole["types"], "the types")
         ),
         predicates=tuple(

@@ -194,7 +194,8 @@ class _Check:
                  "the size of images is {!r}", size)
         _require(settings.presence in (None, ir.CRISP, ir.SOFT), "the presence is {!r}", settings.presence)
         _require(conf is None or (type(conf) is float and 0 <= conf <= 1), "the least confidence is {!r}", conf)
-        _require(all(settings.names) and len(set(settings.names)) == len(settings.names), "a class has no name of its own")
+        _require(all(settings.names) and len(set(settings.names)) == len(settings.names),
+                 "a class has no name of its own")
         types = {datatype.name: datatype.constants for datatype in self.program.types}
         for name, values in settings.attributes:
             _require(types.get(name) == values, "{} are not the values of {}", values, name)

@@ -1,8 +1,8 @@
 """Images as perception wants them: whatever Pillow reads → upright RGB pixels in a frame of a given size.
 
 With the fit "letterbox" proportions are kept: the picture fills the frame in one direction and is centred in the
-other, between bars of the colour of its edges. With "stretch" it fills the frame. "grey_bars" and "filled" are the same as
-ultralytics does it, to the pixel: bars of grey, and bilinear from four neighbours.
+other, between bars of the colour of its edges. With "stretch" it fills the frame. "grey_bars" and "filled" are the same
+as ultralytics does it, to the pixel: bars of grey, and bilinear from four neighbours.
 """
 
 from __future__ import annotations
@@ -80,8 +80,8 @@ class Picture(Placed):
     """What perception is given. width, height: of the upright original. pixels: uint8 [H, W, 3].
 
     frame: where the picture lies in the pixels, as fractions, for perceptions whose boxes are fractions of the picture;
-    `inner` is then everything. animated: whether the file has more frames than this one. small: a copy of the original for people to look at,
-    uint8 [h, w, 3], if asked for.
+    `inner` is then everything. animated: whether the file has more frames than this one. small: a copy of the original
+    for people to look at, uint8 [h, w, 3], if asked for.
     """
 
     pixels: np.ndarray = field(repr=False)
@@ -147,6 +147,19 @@ def framed(image: Image.Image, size: tuple[int, int], fit: Fit = "letterbox", si
 def prepare(image: Image.Image, size: tuple[int, int], fit: Fit = "letterbox") -> np.ndarray:
     """An opened image → uint8 [H, W, 3], as `read` does it."""
     return _picture(image, size, fit, 0, draft=True).pixels
+
+
+def picture_size(path: Path) -> tuple[int, int]:
+    """Width and height of the upright picture in a file, without decoding it. Raises ImageError."""
+    _check_file(path)
+    try:
+        with Image.open(path, formats=_formats()) as image:
+            turned = image.getexif().get(ORIENTATION, 1) in SIDEWAYS
+            return (image.height, image.width) if turned else (image.width, image.height)
+    except ImageError:
+        raise
+    except Exception as error:  # a damaged file makes decoders raise almost anything
+        raise ImageError(path, f"not an image, or damaged ({error or type(error).__name__})") from None
 
 
 def to_tensor(pixels: Sequence[np.ndarray]) -> torch.Tensor:

@@ -49,7 +49,7 @@ def find_model(name: str, folder: Path | None) -> Path:
         path = folder / path
     if path.exists():
         return path
-    where = "" if folder is None or Path(name).is_absolute() else f" here or in {folder}"
+    where = "" if folder is None or Path(name).is_absolute() else " here, nor beside the program"
     raise NsfrcError(f"there is no model file {name}{where}")
 
 
@@ -91,8 +91,8 @@ def _value(text: str) -> Any:
 def _image_input(file: OnnxFile) -> tuple[int | str, ...]:
     shown = ", ".join(map(str, file.inputs))
     if len(file.inputs) > 1:
-        raise NsfrcError(f"{file.path} takes {len(file.inputs)} inputs ({shown}); a detector that nsfrc knows takes one, "
-                         f"images [B, 3, H, W]: {how_to_write()}")
+        raise NsfrcError(f"{file.path} takes {len(file.inputs)} inputs ({shown}); a detector that nsfrc knows takes "
+                         f"one, images [B, 3, H, W]: {how_to_write()}")
     only = file.inputs[0]
     if only.shape is None or len(only.shape) != 4 or (isinstance(only.shape[1], int) and only.shape[1] != 3):
         raise NsfrcError(f"{file.path} takes {shown}; a detector that nsfrc knows takes images [B, 3, H, W]: "
@@ -123,12 +123,14 @@ def _size(path: Path, fixed: tuple[int, int] | None, own: tuple[int, int] | None
         told = (told, told)
     sides = tuple(told) if isinstance(told, list | tuple) and len(told) == 2 else None
     if fixed is not None and own is not None and own != fixed:
-        raise NsfrcError(f"{path} takes images of {fixed[0]} × {fixed[1]} alone; the program says size {own[0]} × {own[1]}")
+        raise NsfrcError(f"{path} takes images of {fixed[0]} × {fixed[1]} alone; the program says size "
+                         f"{own[0]} × {own[1]}")
     size = fixed or own or sides
     if size is None:
         return None
     if not all(isinstance(side, int) and SMALLEST <= side <= LARGEST for side in size):
-        raise NsfrcError(f"{path} says its images are {size[0]} × {size[1]}; sides must be from {SMALLEST} to {LARGEST}")
+        raise NsfrcError(f"{path} says its images are {size[0]} × {size[1]}; sides must be from {SMALLEST} to "
+                         f"{LARGEST}")
     return size
 
 

@@ -74,7 +74,7 @@ def class_names(given: Any, source: str) -> ClassNames:
 
 
 def from_text(text: str, source: str) -> ClassNames | None:
-    """Names as metadata has them: "{0: 'person', 1: 'car'}", a JSON list, or one name a line; None if there are none."""
+    """Names as metadata has them: "{0: 'person', 1: 'car'}", a JSON list, or one name a line; None without any."""
     if not text.strip() or len(text) > LONGEST:
         return None
     for read in (json.loads, ast.literal_eval):
@@ -89,7 +89,7 @@ def from_text(text: str, source: str) -> ClassNames | None:
 
 
 def beside(path: Path) -> ClassNames | None:
-    """Names from a data.yaml, or a list of names, in the folder of a file (or the folder that it is) or the one above."""
+    """Names from a data.yaml, or a list of names, in the folder of a file, or that it is, or in the one above."""
     folder = path if path.is_dir() else path.parent
     for place in (folder, folder.parent):
         for name in (*YAML, *LISTS):
@@ -127,11 +127,13 @@ def _yaml_names(text: str, file: Path) -> Any:
     return found["names"]
 
 
-def split_values(names: Sequence[str], attributes: Sequence[tuple[str, Sequence[str]]]) -> list[dict[str, str]]:
+def split_values(
+    names: Sequence[str], attributes: Sequence[tuple[str, Sequence[str]]], every: bool = True
+) -> list[dict[str, str]]:
     """Which value of every attribute each class has: "red square" has {"color": "red", "shape": "square"}.
 
     Values are looked for in the words of a name. Raises NsfrcError where a class has two values of one attribute, where
-    no class has a value, and where a class has none at all.
+    a class has none at all and, unless `every` is False, where no class has a value.
     """
     found, met = [], set()
     for name in names:
@@ -149,7 +151,7 @@ def split_values(names: Sequence[str], attributes: Sequence[tuple[str, Sequence[
             raise NsfrcError(f"the class {name!r} has no value of {' or '.join(a for a, _ in attributes)}: a class of "
                              f"`attributes` is called by its values, such as 'red square'")
         found.append(values)
-    for attribute, choices in attributes:
+    for attribute, choices in attributes if every else ():
         for value in choices:
             if (attribute, value) not in met:
                 raise NsfrcError(f"no class of the detector has the {attribute} {value}; its classes are "

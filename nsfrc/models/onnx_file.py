@@ -63,8 +63,8 @@ def read_onnx(path: Path) -> OnnxFile:
         reason = str(error) if isinstance(error, Cut) else "it is damaged"
         raise NsfrcError(f"{path} is not an ONNX model, or it is cut short ({reason}): {AGAIN}") from None
     if scan.external:
-        raise NsfrcError(f"{path} keeps weights in another file ({_shown(scan.external)}); a model must be one file, so "
-                         f"that it reads no other: {AGAIN} without external data")
+        raise NsfrcError(f"{path} keeps weights in another file ({_shown(scan.external)}); a model must be one file, "
+                         f"so that it reads no other: {AGAIN} without external data")
     if scan.foreign:
         raise NsfrcError(f"{path} has operators that are not standard ({_shown(scan.foreign)}), which would need code "
                          f"of somebody else's: {AGAIN} with standard ones")

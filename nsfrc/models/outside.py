@@ -20,7 +20,7 @@ class Outside:
     names: ClassNames | None = None
 
     def class_names(self, own: str | None, names: tuple[str, ...], folder: Path) -> ClassNames:
-        """The classes that a program speaks of. own: its perception; names: those that it lists; folder: where it is."""
+        """The classes a program speaks of. own: its perception; names: those that it lists; folder: where it is."""
         if names:
             return class_names(list(names), "the program")
         if self.names is not None:
@@ -33,8 +33,8 @@ class Outside:
             raise NsfrcError(f"from_perception needs a model file, such as best.onnx; the perception is {name}")
         path = find_model(name, folder)
         if is_pickled(path):
-            raise NsfrcError(f"{path} is a pickle, of which no names are read: export it with `yolo export model={path} "
-                             f"format=onnx`, or list them: :- model([names([person, car])]).")
+            raise NsfrcError(f"{path} is a pickle, of which no names are read: export it with `yolo export "
+                             f"model={path} format=onnx`, or list them: :- model([names([person, car])]).")
         found = read_header(path).names
         if found is None:
             raise NsfrcError(f"{path} does not say what its classes are called, and there is no data.yaml beside it: "

@@ -68,11 +68,11 @@ def create(
 ) -> Perception:
     """A perception model, ready for inference.
 
-    name: one of `names()`, a model file such as best.onnx, or "module:Class" (modules in the current folder and in `beside` included) for any torch
-    module whose constructor takes `objects` and that has `dimensions` and `size`; or such a class. weights: a
-    safetensors file. beside: the folder of the program. trust: whether the module of "module:Class" may run.
-    asker: the program that names it, for the message where it may not. wishes: what is said of a detector; crisp
-    presence is the default of model files.
+    name: one of `names()`, a model file such as best.onnx, or "module:Class" (modules in the current folder and in
+    `beside` included) for any torch module whose constructor takes `objects` and that has `dimensions` and `size`; or
+    such a class. weights: a safetensors file. beside: the folder of the program. trust: whether the module of
+    "module:Class" may run. asker: the program that names it, for the message where it may not. wishes: what is said of
+    a detector; crisp presence is the default of model files.
     """
     place = usable_device(device)
     if is_model_file(name):

@@ -49,7 +49,7 @@ class Detector(Perception):
 
     @torch.no_grad()
     def see(self, images: torch.Tensor, frames: Sequence[tuple[float, ...]] | None) -> torch.Tensor:
-        """The same. frames: where in each image the picture lies, as fractions, and what boxes are then fractions of."""
+        """The same. frames: where in each image the picture lies, whose fractions boxes then are."""
         pixels = images.detach().float().cpu().numpy()
         found = [self.detections(one, None if frames is None or i >= len(frames) else frames[i])
                  for i, one in enumerate(pixels)]
@@ -68,8 +68,8 @@ class Detector(Perception):
             image = (image - np.reshape(MEAN, (3, 1, 1))) / np.reshape(DEVIATION, (3, 1, 1))
         outputs = self.run(image[None])
         if not _same_shapes(outputs, self.head, shape, len(self.names)):
-            raise NsfrcError(f"{self.run.path} puts out {', '.join(str(list(one.shape)) for one in outputs)} for an image "
-                             f"of {shape[0]} × {shape[1]}, unlike before: export it again")
+            raise NsfrcError(f"{self.run.path} puts out {', '.join(str(list(one.shape)) for one in outputs)} for an "
+                             f"image of {shape[0]} × {shape[1]}, unlike before: export it again")
         rows = self.head.detections(outputs, shape, len(self.names), self.wishes.least)
         left, top, right, bottom = inner
         rows[:, [0, 2]] = ((rows[:, [0, 2]] - left) / (right - left)).clip(0, 1)
@@ -99,8 +99,9 @@ def open_detector(
 
 def _names(run: Runner) -> ClassNames:
     if run.names is None:
-        raise NsfrcError(f"{run.path} does not say what its classes are called: write :- model([names([person, car])]). "
-                         f"in the program, in the order of their numbers, or put a data.yaml with `names` beside it")
+        raise NsfrcError(f"{run.path} does not say what its classes are called: write :- model([names([person, "
+                         f"car])]). in the program, in the order of their numbers, or put a data.yaml with `names` "
+                         f"beside it")
     return run.names
 
 
@@ -112,7 +113,7 @@ def _size(run: Runner) -> tuple[int, int]:
 
 
 def _rectangle(image: np.ndarray, inner: np.ndarray, stride: int) -> tuple[np.ndarray, np.ndarray]:
-    """An image without so much of its bars that its sides are the least multiples of the stride; where it lies in it."""
+    """An image with bars so thin that its sides are the least multiples of the stride, and where it lies in that."""
     left, top, right, bottom = (int(side) for side in inner)
     across = (image.shape[2] - (right - left)) // stride * (stride // 2)
     down = (image.shape[1] - (bottom - top)) // stride * (stride // 2)

@@ -140,7 +140,8 @@ def choose(shapes: Sequence[tuple[int, ...]], size: Shape, classes: int, told: d
     """The head that fits what came out of one image of `size`. told: metadata. Raises NsfrcError if none does."""
     task = told.get("task", "detect")
     if task != "detect":
-        raise NsfrcError(f"{path} is a model of the task {task!r}; boxes come from models that detect: {how_to_write()}")
+        raise NsfrcError(f"{path} is a model of the task {task!r}; boxes come from models that detect: "
+                         f"{how_to_write()}")
     head = _of_one(shapes[0][1:], size, classes, told) if _single(shapes) else _of_pairs(shapes, size, classes)
     if head is None:
         found = ", ".join("[" + ", ".join(map(str, shape)) + "]" for shape in shapes)
@@ -159,7 +160,7 @@ def _single(shapes: Sequence[tuple[int, ...]]) -> bool:
 def _of_one(shape: tuple[int, ...], size: Shape, classes: int, told: dict[str, Any]) -> Head | None:
     rows, columns = shape
     args = told.get("args")
-    detr = str(told.get("head", "")).lower().startswith("rtdetr") or "rt-detr" in str(told.get("description", "")).lower()
+    detr = "rtdetr" in f"{told.get('head', '')} {told.get('description', '')}".lower().replace("-", "")
     if detr and columns in (6, 4 + classes):
         return RT_DETR_BEST if columns == 6 else RT_DETR
     if columns == 6 and (told.get("end2end") is True or (isinstance(args, dict) and args.get("nms") is True)):

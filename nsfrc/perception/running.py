@@ -88,7 +88,7 @@ class PickledRunner:
 
         try:
             self.digest = hashlib.sha256(path.read_bytes()).hexdigest()
-            model, checkpoint = load_checkpoint(path, device="cpu")
+            model, _ = load_checkpoint(path, device="cpu")
         except Exception as error:  # whatever unpickling raises
             raise NsfrcError(f"{path} cannot be loaded by ultralytics ({type(error).__name__}: {_one_line(error)})") \
                 from None

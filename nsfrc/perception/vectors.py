@@ -46,9 +46,14 @@ def entry(kind: str, value: str, taken: frozenset[str] | set[str] = TAKEN) -> st
 
 
 class Layout:
-    """The entries of the vectors of a detector: corners, one for each class, one for each value of each attribute."""
+    """The entries of the vectors of a detector: corners, one for each class, one for each value of each attribute.
 
-    def __init__(self, names: ClassNames, attributes: Sequence[tuple[str, Sequence[str]]] = ()) -> None:
+    every: whether each value must be that of some class.
+    """
+
+    def __init__(
+        self, names: ClassNames, attributes: Sequence[tuple[str, Sequence[str]]] = (), every: bool = True
+    ) -> None:
         self.classes = len(names)
         taken = set(TAKEN)
         entries = []
@@ -62,7 +67,7 @@ class Layout:
         if attributes:
             places = {(kind, value): i for i, (kind, value) in enumerate(
                 ((kind, value) for kind, values in attributes for value in values), len(names))}
-            for row, values in enumerate(split_values(names.names, attributes)):
+            for row, values in enumerate(split_values(names.names, attributes, every)):
                 for one in values.items():
                     self.table[row, places[one]] = 1
 

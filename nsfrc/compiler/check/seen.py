@@ -58,7 +58,8 @@ def read_presence(goal: Compound, settings: Settings, found: Diagnostics) -> Set
     least = value.args[0] if isinstance(value, Compound) and len(value.args) == 1 else None
     plain = isinstance(value, Name)
     if name not in (CRISP, SOFT) or not (plain or (isinstance(least, Number) and 0 <= least.value <= 1)):
-        found.error("bad-setting", value.span, "presence is crisp or soft, with the least confidence from 0 to 1", PRESENCE)
+        message = "presence is crisp or soft, with the least confidence from 0 to 1"
+        found.error("bad-setting", value.span, message, PRESENCE)
         return settings
     return replace(settings, presence=name, conf=float(least.value) if isinstance(least, Number) else None)
 
@@ -82,7 +83,9 @@ def read_attributes(goal: Compound, settings: Settings, vocabulary: Vocabulary) 
     return replace(settings, attributes=tuple(attributes))
 
 
-def fill(waiting: Sequence[DataType], settings: Settings, vocabulary: Vocabulary, outside: Outside, folder: Path) -> None:
+def fill(
+    waiting: Sequence[DataType], settings: Settings, vocabulary: Vocabulary, outside: Outside, folder: Path
+) -> None:
     """Give the types that are declared with `from_perception` their constants."""
     if not waiting:
         return
