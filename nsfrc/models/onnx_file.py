@@ -198,12 +198,14 @@ class _Scan:
                     self._tensor(inner)
 
     def _tensor(self, data: memoryview) -> None:
+        outside, places = False, []
         for number, _, value in _fields(data):
             if number == 14 and value == 1:
-                self.external.setdefault("a file that it does not name", None)
+                outside = True
             elif number == 13 and isinstance(value, memoryview) and _text(value, 1) == "location":
-                self.external.pop("a file that it does not name", None)
-                self.external[_text(value, 2)] = None
+                places.append(_text(value, 2))
+        if outside or places:
+            self.external.update(dict.fromkeys(places or ["a file without a name"]))
 
 
 def _value_info(data: memoryview) -> Tensor:
