@@ -23,8 +23,8 @@ from pathlib import Path
 from nsfrc.errors import NsfrcError
 
 CHUNK = 100
-FOREIGN = (b"", b"\0" * 64, b"PK\x03\x04" + b"\0" * 100, b"\x89PNG\r\n\x1a\n" + b"\0" * 100, b"\x80\x04\x95" + b"\x8c" * 60,
-           b"<html></html>", b"\xff" * 1000, b"\x0a" + b"\xff" * 9 + b"\x01")
+FOREIGN = (b"", b"\0" * 64, b"PK\x03\x04" + b"\0" * 100, b"\x89PNG\r\n\x1a\n" + b"\0" * 100,
+           b"\x80\x04\x95" + b"\x8c" * 60, b"<html></html>", b"\xff" * 1000, b"\x0a" + b"\xff" * 9 + b"\x01")
 NUMBERS = ("NaN", "Infinity", "-1", "1e999", "9" * 400, '""', "null", "[]", "{}", "true", "0.5", '"\\u0000"')
 
 
@@ -71,7 +71,8 @@ def mutated_text(text: str, rng: random.Random) -> bytes:
 
 def detection_files(folder: Path) -> dict[str, str]:
     """A sound file of every kind, by its name."""
-    boxes = [("a.jpg", "cup", 0.9, 10, 20, 60, 80), ("a.jpg", "key", 0.5, 0, 0, 9, 9), ("b.jpg", "cup", 0.3, 5, 5, 6, 7)]
+    boxes = [("a.jpg", "cup", 0.9, 10, 20, 60, 80), ("a.jpg", "key", 0.5, 0, 0, 9, 9),
+             ("b.jpg", "cup", 0.3, 5, 5, 6, 7)]
     lines = ["file,class,confidence,x1,y1,x2,y2,width,height"]
     lines += [",".join(map(str, (*box, 100, 100))) for box in boxes]
     objects = [{"file": f, "class": c, "confidence": s, "box": b, "width": 100, "height": 100} for f, c, s, *b in boxes]
@@ -110,8 +111,8 @@ def try_models(count: int, seed: int, sound: Path, picture: Path) -> Counter[str
     """Broken models in child processes; raises where one of them ends in a traceback or kills its process."""
     ends = Counter[str]()
     for first in range(0, count, CHUNK):
-        command = [sys.executable, "-m", "nsfrc.benchmarks.fuzz_detectors", "--child", str(sound), "--picture", str(picture),
-                   "--count", str(min(CHUNK, count - first)), "--seed", str(seed + first)]
+        command = [sys.executable, "-m", "nsfrc.benchmarks.fuzz_detectors", "--child", str(sound), "--picture",
+                   str(picture), "--count", str(min(CHUNK, count - first)), "--seed", str(seed + first)]
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise AssertionError(f"seed {seed + first}: ended with {done.returncode}\n{done.stdout[-500:]}\n"

@@ -1,7 +1,7 @@
 """The smallest detector that answers truly: an ONNX file that finds squares of pure red, green and blue.
 
-It has the output of a YOLOv8, [1, 4 + C, N], and the metadata of an ultralytics export. Every cell of 16 × 16 pixels is a
-box; its score for a colour is how much of that colour it has, and of no other. Tests, fuzzing and documentation use it.
+It has the output of a YOLOv8, [1, 4 + C, N], and the metadata of an ultralytics export. Every cell of 16 × 16 pixels is
+a box; its score for a colour is how much of that colour it has, and of no other. Tests and fuzzing use it.
 """
 
 from __future__ import annotations

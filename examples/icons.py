@@ -2,8 +2,8 @@
 
     python -m examples.icons OUT [--steps 120]
 
-OUT/pictures has pictures with labels in OUT/labels, OUT/data.yaml the names of the classes, OUT/icons.onnx the detector.
-It takes about half a minute on one core and needs the extra `onnx`. `docs/detector.md` goes on from there.
+OUT/pictures has pictures with labels in OUT/labels, OUT/data.yaml the names of the classes, OUT/icons.onnx the
+detector. It takes about half a minute on one core and needs the extra `onnx`. `docs/detector.md` goes on from there.
 """
 
 from __future__ import annotations

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 PAPER = (255, 255, 255)  # what shows through transparent images
 MAX_PIXELS = 100_000_000
 SMALL = 240  # pixels of the longer side of a copy for reports, at most
+LARGE = 960  # the same of photographs, which people enlarge
 # Whole pixels are averaged first, down to so many times the wanted size, and the rest interpolated. For 640 → 160 by 1
 # that is a quarter of the time of a filter over everything, and with the same anti-aliasing; 3 is hardly to be told
 # from such a filter, which the published slot attention was trained with.

@@ -21,7 +21,7 @@ from nsfrc.explain import Reason, explain
 from nsfrc.inference.calibration import threshold_for
 from nsfrc.inference.folders import Item
 from nsfrc.inference.given import gather, picture_of
-from nsfrc.inference.images import SMALL, ImageError, Picture, read, to_tensor
+from nsfrc.inference.images import LARGE, SMALL, ImageError, Picture, read, to_tensor
 from nsfrc.inference.known import Known, batch
 from nsfrc.inference.labels import Labels
 from nsfrc.inference.report_thumbnail import Thumbnail, thumbnail
@@ -209,7 +209,7 @@ def decode(item: Item, size: tuple[int, int], fit: Fit, with_thumbnail: bool = F
     """An image brought to the size (H, W) of a perception, and from the same decoding a thumbnail, if asked for."""
     if item.error is not None:
         return Decoded(item, None, item.error)
-    side = SMALL if with_thumbnail else 0
+    side = (LARGE if fit in ("grey_bars", "filled") else SMALL) if with_thumbnail else 0
     try:
         with np.errstate(all="ignore"):  # what a file's numbers come to is looked at, not warned of
             if item.image is None:

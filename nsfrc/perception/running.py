@@ -29,6 +29,7 @@ class Runner(Protocol):
     stride: int
     dynamic: bool
     told: dict[str, Any]
+    shapes: tuple[tuple[int, ...], ...]  # that its outputs are declared with; empty where they are open
 
     def __call__(self, images: np.ndarray) -> Sequence[np.ndarray]:
         """Images [1, 3, H, W] with values 0 … 1 → what the model puts out."""
@@ -42,6 +43,7 @@ class OnnxRunner:
         self.size, self.stride, self.dynamic, self.told = header.size, header.stride, header.dynamic, header.told
         only = header.file.inputs[0]
         self.input, self.kind = only.name, np.float16 if only.kind == "float16" else np.float32
+        self.shapes = _declared(header)
         self.session = _session(header, device)
 
     def __call__(self, images: np.ndarray) -> Sequence[np.ndarray]:
@@ -54,6 +56,17 @@ class OnnxRunner:
             return [np.asarray(one, dtype=np.float32) if isinstance(one, np.ndarray) and one.dtype.kind in "iub"
                     else one for one in found if isinstance(one, np.ndarray)]
         return [one.astype(np.float32, copy=False) for one in found]
+
+
+def _declared(header: Header) -> tuple[tuple[int, ...], ...]:
+    """The shapes of the outputs, if all of their sizes are numbers."""
+    shapes = []
+    for output in header.file.outputs:
+        sizes = tuple(size for size in output.shape or () if isinstance(size, int))
+        if not output.shape or len(sizes) < len(output.shape):
+            return ()
+        shapes.append(sizes)
+    return tuple(shapes)
 
 
 def _session(header: Header, device: str) -> Any:
@@ -103,6 +116,7 @@ class PickledRunner:
         self.dynamic = type(head).__name__ != "RTDETRDecoder"
         self.told: dict[str, Any] = {"task": getattr(model, "task", "detect"), "head": type(head).__name__,
                                      "end2end": bool(getattr(model, "end2end", False))}
+        self.shapes = ()
 
     @torch.no_grad()
     def __call__(self, images: np.ndarray) -> Sequence[np.ndarray]:

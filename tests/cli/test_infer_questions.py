@@ -26,7 +26,7 @@ cold(X) :- in(O, X), color(O, blue).
 """
 LABELS = "file,red,square,classes\n1.png,1,0,warm\n2.png,1,1,cold\n3.png,0,,none\n"
 HEADER = ["file", "label red(img)", "label square(img)", "label classes", "red(img)", "square(img)", "warm(img)",
-          "cold(img)", "answer red(img)", "answer square(img)", "answer classes", "error"]
+          "cold(img)", "answer red(img)", "answer square(img)", "answer classes", "error", "left_out"]
 
 
 @pytest.fixture

@@ -101,15 +101,15 @@ def test_names_and_sizes_from_elsewhere(folder: Path) -> None:
 
 
 def test_wrong_class_names_are_said_with_what_came_out(folder: Path) -> None:
-    with pytest.raises(NsfrcError, match=r"puts out \[1, 7, 16\] for one image of 64 × 64; with 2 classes .*\[1, 6, N\]"):
+    with pytest.raises(NsfrcError, match=r"puts out \[1, 7, 16\] for one image of 64 × 64; with 2 .*\[1, 6, N\]"):
         create(str(folder / "tiny.onnx"), 4, wishes=Wishes(names=("one", "two")))
 
 
 @pytest.mark.parametrize(("shapes", "classes", "told", "name"), [
     ([(1, 84, 8400)], 80, {}, "v8"), ([(1, 25200, 85)], 80, {}, "v5"), ([(1, 300, 6)], 80, {}, "end-to-end"),
     ([(1, 300, 84)], 80, {}, "rt-detr"), ([(1, 300, 6)], 2, {"head": "RTDETRDecoder"}, "rt-detr"),
-    ([(1, 25200, 6)], 1, {}, "v5"), ([(1, 300, 6)], 1, {}, "end-to-end"), ([(1, 300, 6)], 2, {"end2end": True}, "end-to-end"),
-    ([(1, 5, 8400)], 1, {}, "v8"),
+    ([(1, 25200, 6)], 1, {}, "v5"), ([(1, 300, 6)], 1, {}, "end-to-end"),
+    ([(1, 300, 6)], 2, {"end2end": True}, "end-to-end"), ([(1, 5, 8400)], 1, {}, "v8"),
 ])
 def test_which_head(shapes: list[tuple[int, ...]], classes: int, told: dict[str, object], name: str) -> None:
     assert choose(shapes, (640, 640), classes, told, "m").name == name
@@ -192,7 +192,7 @@ def test_a_class_may_be_called_like_a_number(tmp_path: Path) -> None:
         kp(X) :- in(O, X), class(O, x), x(O) < 0.2.""")
     vectors = torch.from_numpy(layout.vectors(np.array([[0.0, 0.0, 0.1, 0.1, 1.0, 0]])))[None]
     V0 = nsfrc.FactsConverter(program, layout.dimensions)(vectors)
-    assert float(program.reasoner()(V0)[0, program.index("kp(img)")]) > 0.99
+    assert float(program.reasoner()(V0).detach()[0, program.index("kp(img)")]) > 0.99
 
 
 def test_attributes_of_a_detector(folder: Path) -> None:
