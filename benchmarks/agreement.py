@@ -60,10 +60,12 @@ def register_nms() -> torch.library.Library | None:
     library = torch.library.Library("torchvision", "DEF")
     for name in ("nms", "qnms"):
         library.define(f"{name}(Tensor dets, Tensor scores, float iou_threshold) -> Tensor")
-    import torchvision
     from ultralytics.utils.nms import TorchNMS
 
-    torchvision.ops.nms = TorchNMS.nms
+    library.impl("nms", TorchNMS.nms, "CPU")
+    import torchvision
+
+    torchvision.extension._has_ops = lambda: True
     return library
 
 
@@ -109,7 +111,7 @@ def _predicted(model: Any, file: Path, least: float, sides: tuple[int, int], siz
     boxes = model.predict(str(file), imgsz=list(size), **options)[0].boxes
     rows = torch.cat([boxes.xyxy, boxes.conf[:, None], boxes.cls[:, None]], 1).cpu().numpy().astype(np.float64)
     rows[:, :4] /= [width, height, width, height]
-    return rows
+    return rows[(rows[:, 2] > rows[:, 0]) & (rows[:, 3] > rows[:, 1])]  # others lie in the bars beside the picture
 
 
 def _matched(found: np.ndarray, wanted: np.ndarray) -> tuple[int, float, float]:

@@ -27,7 +27,7 @@ def draw(
     rng: random.Random, width: int = SIZE, height: int = SIZE, most: int = 4
 ) -> tuple[Image.Image, list[list[float]]]:
     """A picture, and for every icon its class and x y w h as fractions. Each icon has a shape of its own."""
-    shade = rng.randint(190, 250)
+    shade = rng.randint(110, 250)
     picture = Image.new("RGB", (width, height), (shade, shade, min(255, shade + 5)))
     pen, found, taken = ImageDraw.Draw(picture), [], []
     for _ in range(rng.randint(1, most)):
@@ -55,6 +55,7 @@ def _icon(pen: ImageDraw.ImageDraw, kind: int, x: int, y: int, side: int) -> Non
 def network(config: str = "yolov8n.yaml", width: float = 0.125):
     """An untrained YOLO of ultralytics for these classes, narrower than its smallest."""
     load_ultralytics()
+    torch.manual_seed(0)
     from ultralytics.cfg import get_cfg
     from ultralytics.nn.tasks import DetectionModel, yaml_model_load
 

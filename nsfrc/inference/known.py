@@ -61,6 +61,7 @@ class Given(Perception):
 
     size = (32, 32)
     fit = "filled"
+    looks = False
 
     def __init__(self, layout: Layout, objects: int, identity: str) -> None:
         super().__init__()

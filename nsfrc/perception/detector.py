@@ -81,7 +81,7 @@ class Detector(Perception):
         left, top, right, bottom = inner
         rows[:, [0, 2]] = ((rows[:, [0, 2]] - left) / (right - left)).clip(0, 1)
         rows[:, [1, 3]] = ((rows[:, [1, 3]] - top) / (bottom - top)).clip(0, 1)
-        return rows
+        return rows[(rows[:, 2] > rows[:, 0]) & (rows[:, 3] > rows[:, 1])]  # others lie in the bars beside the picture
 
     def __getstate__(self) -> dict[str, Any]:
         """Without the session, which another process opens again from the same file."""
