@@ -180,6 +180,14 @@ def photographs(folder: Path, count: int) -> list[Path]:
     return files
 
 
+def _keep(rows: list[Compared], folder: Path) -> None:
+    """Tell the last row, and write all that there are."""
+    print(rows[-1], flush=True)
+    lines = [",".join(field.name for field in fields(Compared))]
+    lines += [",".join(map(str, asdict(row).values())) for row in rows]
+    write_whole(folder / "agreement.csv", ("\n".join(lines) + "\n").encode())
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--count", type=int, default=60)
@@ -195,18 +203,15 @@ def main() -> None:
         folder = Path(name)
         icons.pictures(folder, options.count, odd=True)
         drawn = sorted((folder / "pictures").iterdir())
-        for path, least in models(folder, options.steps):
-            rows.append(compare(path, drawn, least))
-            print(rows[-1], flush=True)
         if find_spec("nudenet") is not None:
             import nudenet
 
             photos = photographs(folder, options.count)
             rows.append(compare(Path(nudenet.__file__).parent / "320n.onnx", photos, 0.1))
-            print(rows[-1], flush=True)
-    lines = [",".join(field.name for field in fields(Compared))]
-    lines += [",".join(map(str, asdict(row).values())) for row in rows]
-    write_whole(options.out / "agreement.csv", ("\n".join(lines) + "\n").encode())
+            _keep(rows, options.out)
+        for path, least in models(folder, options.steps):
+            rows.append(compare(path, drawn, least))
+            _keep(rows, options.out)
     del kept
     if not all(row.agrees for row in rows):
         raise SystemExit("some models do not agree")

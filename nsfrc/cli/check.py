@@ -50,11 +50,13 @@ Examples:
 @click.option("--slots", multiple=True, callback=parse_slots, metavar="TYPE=N",
               help="Size of a type declared with slots(...); repeatable.")
 @click.option("--perception", metavar="FILE", help="A model file, whose class names types from_perception take.")
+@click.option("--detections", type=click.Path(exists=True, path_type=Path), metavar="FILE",
+              help="Detections, whose class names types from_perception take.")
 @click.option("--max-rows", type=click.IntRange(min=1), help="Refuse programs that ground to more rows. [30,000,000]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, with the findings of each file.")
 def command(
     files: tuple[str, ...], name: str | None, strict: bool, slots: dict[str, int], perception: str | None,
-    max_rows: int | None, as_json: bool,
+    detections: Path | None, max_rows: int | None, as_json: bool,
 ) -> None:
     """Report every mistake in each FILE: a .pl file, a shipped program's name, or - for standard input.
 
@@ -63,15 +65,17 @@ def command(
     """
     from nsfrc.compiler.ground import MAX_ROWS
     from nsfrc.compiler.stages import Options
+    from nsfrc.models.detections import detections as as_detections
     from nsfrc.models.outside import Outside
 
     if files.count(STDIN) > 1:
         raise click.UsageError("standard input (-) can only be read once")
     if name is not None and STDIN not in files:
         raise click.UsageError("--name says what to call standard input: also give - as FILE")
+    outside = Outside(perception, None if detections is None else as_detections(detections).names)
     verdicts = []
     for file in files:
-        options = Options(slots, max_rows=max_rows or MAX_ROWS, outside=Outside(perception))
+        options = Options(slots, max_rows=max_rows or MAX_ROWS, outside=outside)
         verdict = _verdict(file, name or UNNAMED, strict, options)
         verdicts.append(verdict)
         if not as_json:

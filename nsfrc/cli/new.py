@@ -65,8 +65,7 @@ def command(name: str, perception: Path | None, detections: Path | None) -> None
     if perception is not None and detections is not None:
         raise NsfrcError("a program has a perception or is given detections: leave out one of the two")
     write_whole(path, _text(called, path, perception, detections).encode())
-    click.echo(f"written to {path}: edit it, then nsfrc check {path}"
-               + (" --perception FILE" if perception is None and detections is None else ""))
+    click.echo(f"written to {path}: edit it, then nsfrc check {path}{_option(perception, detections)}")
 
 
 def _text(name: str, path: Path, perception: Path | None, detections: Path | None) -> str:
@@ -76,7 +75,7 @@ def _text(name: str, path: Path, perception: Path | None, detections: Path | Non
     one, other = (quoted(classes[min(place, len(classes) - 1)]) for place in (0, 1))
     shown = ", ".join(map(quoted, classes[:6])) + (f" … ({len(classes)} in all)" if len(classes) > 6 else "")
     source = perception or detections or "your detector"
-    option = f" --detections {detections}" if detections is not None else "" if perception else " --perception FILE"
+    option = _option(perception, detections)
     rule = f"in(A, X), class(A, {one}), in(B, X), class(B, {other}), near(A, B)"
     return TEMPLATE.format(
         name=name, file=path, source=source, option=option, one=one, rule=rule,
@@ -84,6 +83,11 @@ def _text(name: str, path: Path, perception: Path | None, detections: Path | Non
         perception=f":- perception({_quoted(perception)}).\n" if perception is not None else "",
         spoken=f"Some {one} is near {'another one' if one == other else f'some {other}'}.",
     )
+
+
+def _option(perception: Path | None, detections: Path | None) -> str:
+    """What commands need besides the program."""
+    return f" --detections {detections}" if detections is not None else "" if perception else " --perception FILE"
 
 
 def _quoted(path: Path) -> str:

@@ -125,7 +125,8 @@ def fit(pipe: Pipeline, labelled: Labelled, names: Sequence[str] = (), seed: int
     before = _right(pipe, held, thresholds), _right(pipe, train, thresholds)
     start = _loss_of(pipe, held)
     best, best_loss, since, done = [p.detach().clone() for p in parameters], start, 0, 0
-    for done, loss in enumerate(_epochs(pipe, train, held, parameters, epochs), 1):
+    for loss in _epochs(pipe, train, held, parameters, epochs):
+        done += 1
         if loss < best_loss - 1e-6:
             best, best_loss, since = [p.detach().clone() for p in parameters], loss, 0
         elif (since := since + 1) >= PATIENCE:
