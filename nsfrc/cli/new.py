@@ -9,7 +9,7 @@ import click
 from nsfrc.errors import NsfrcError
 
 TEMPLATE = """\
-% {name}: what is asked of a picture, over the objects that {source} finds in it.
+% {name}: what is asked of a picture, over the objects that {source}.
 %
 %   nsfrc check {file}{option}
 %   nsfrc infer --images DIR --program {file}{option} --report report.html
@@ -74,7 +74,7 @@ def _text(name: str, path: Path, perception: Path | None, detections: Path | Non
     classes = _classes(perception, detections)
     one, other = (quoted(classes[min(place, len(classes) - 1)]) for place in (0, 1))
     shown = ", ".join(map(quoted, classes[:6])) + (f" … ({len(classes)} in all)" if len(classes) > 6 else "")
-    source = perception or detections or "your detector"
+    source = f"{perception or 'your detector'} finds in it" if detections is None else f"{detections} lists"
     option = _option(perception, detections)
     rule = f"in(A, X), class(A, {one}), in(B, X), class(B, {other}), near(A, B)"
     return TEMPLATE.format(
