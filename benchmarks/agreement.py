@@ -75,8 +75,7 @@ def compare(path: Path, pictures: list[Path], least: float = 0.25) -> Compared:
     from ultralytics import RTDETR, YOLO
 
     ours = open_detector(path, 300, Wishes(conf=least))
-    theirs = (RTDETR if ours.head.name == "rt-detr" else YOLO)(str(path), **({} if ours.head.name == "rt-detr"
-                                                                            else {"task": "detect"}))
+    theirs: Any = RTDETR(str(path)) if ours.head.name == "rt-detr" else YOLO(str(path), task="detect")
     count = unmatched = failed = 0
     overlap, apart = 1.0, 0.0
     for file in pictures:
@@ -154,7 +153,7 @@ def _rt_detr(folder: Path) -> Path:
     from ultralytics import RTDETR
 
     torch.manual_seed(0)
-    model = RTDETR("rtdetr-l.yaml")
+    model: Any = RTDETR("rtdetr-l.yaml")
     model.model.pt_path = str(folder / "rtdetr.pt")
     return Path(model.export(format="onnx", imgsz=160, simplify=False))
 

@@ -25,10 +25,10 @@ def write_tiny(path: Path, size: int = 64, names: tuple[str, ...] = NAMES, layou
     weights = np.repeat(np.repeat(mixing[:, :, None, None], CELL, 2), CELL, 3) / CELL**2
     y, x = (np.indices((cells, cells)).reshape(2, -1) + 0.5) * CELL
     sides = np.full(cells * cells, CELL)
-    boxes = np.stack([x, y, sides, sides]).astype(np.float32)[None]  # [1, 4, N]
+    boxes: np.ndarray = np.stack([x, y, sides, sides]).astype(np.float32)[None]  # [1, 4, N]
     if layout == "rt-detr":
-        boxes = boxes / size
-    constants = {"weights": weights.astype(np.float32), "boxes": boxes,
+        boxes = boxes / np.float32(size)
+    constants: dict[str, Any] = {"weights": weights.astype(np.float32), "boxes": boxes,
                  "flat": np.array([1, 3, -1], dtype=np.int64), "low": np.float32(0), "high": np.float32(1),
                  "ones": np.ones((1, 1, cells * cells), dtype=np.float32)}
     nodes = [helper.make_node("Conv", ["images", "weights"], ["grid"], strides=[CELL, CELL]),
@@ -52,7 +52,7 @@ def write_tiny(path: Path, size: int = 64, names: tuple[str, ...] = NAMES, layou
     return path
 
 
-def _output(helper: Any, layout: str, constants: dict[str, np.ndarray], cells: int) -> list[Any]:
+def _output(helper: Any, layout: str, constants: dict[str, Any], cells: int) -> list[Any]:
     """What joins boxes [1, 4, N] and scores [1, 3, N]."""
     if layout == "v8":
         return [helper.make_node("Concat", ["boxes", "scores"], ["output0"], axis=1)]

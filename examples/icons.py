@@ -11,6 +11,7 @@ from __future__ import annotations
 import argparse
 import random
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -29,7 +30,9 @@ def draw(
     """A picture, and for every icon its class and x y w h as fractions. Each icon has a shape of its own."""
     shade = rng.randint(110, 250)
     picture = Image.new("RGB", (width, height), (shade, shade, min(255, shade + 5)))
-    pen, found, taken = ImageDraw.Draw(picture), [], []
+    pen = ImageDraw.Draw(picture)
+    found: list[list[float]] = []
+    taken: list[tuple[int, int, int]] = []
     for _ in range(rng.randint(1, most)):
         side = rng.randint(min(width, height) // 6, min(width, height) // 3)
         x, y = rng.randint(0, width - side - 1), rng.randint(0, height - side - 1)
@@ -61,7 +64,7 @@ def network(config: str = "yolov8n.yaml", width: float = 0.125):
 
     settings = yaml_model_load(config)
     settings["scales"] = {"n": [0.33, width, 1024]}
-    model = DetectionModel(settings, nc=len(NAMES), verbose=False)
+    model: Any = DetectionModel(settings, nc=len(NAMES), verbose=False)
     model.args, model.names, model.task = get_cfg(), dict(enumerate(NAMES)), "detect"
     return model
 
@@ -94,7 +97,7 @@ def export(model, path: Path, **options) -> Path:
     """The network as an ONNX file with names, size and stride in its metadata, as `yolo export` writes it."""
     from ultralytics import YOLO
 
-    wrapper = YOLO("yolov8n.yaml", task="detect")
+    wrapper: Any = YOLO("yolov8n.yaml", task="detect")
     wrapper.model = model.eval()
     if not isinstance(model.args, dict):
         wrapper.model.args = vars(model.args)  # which losses want as a namespace

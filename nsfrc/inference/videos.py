@@ -37,7 +37,7 @@ class Video:
             while self._next < number and self._open.grab():
                 self._next += 1
             there, frame = self._open.read() if self._next == number else (False, None)
-            if not there:
+            if not there or frame is None:
                 raise NsfrcError(f"{self.path}: frame {number} cannot be read")
             self._next = number + 1
             return np.ascontiguousarray(cv2.cvtColor(frame, cv2.COLOR_BGR2RGB))

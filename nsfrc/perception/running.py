@@ -110,13 +110,13 @@ class PickledRunner:
         self.names = class_names(given, str(path)) if given else None
         side = getattr(model, "args", {}).get("imgsz", 640) if isinstance(getattr(model, "args", {}), dict) else 640
         sides = (side, side) if isinstance(side, int) else tuple(side)
-        self.size = size or (int(sides[0]), int(sides[1]))
+        self.size: tuple[int, int] | None = size or (int(sides[0]), int(sides[1]))
         self.stride = max(int(model.stride.max()), 32)
         head = model.model[-1]
         self.dynamic = type(head).__name__ != "RTDETRDecoder"
         self.told: dict[str, Any] = {"task": getattr(model, "task", "detect"), "head": type(head).__name__,
                                      "end2end": bool(getattr(model, "end2end", False))}
-        self.shapes = ()
+        self.shapes: tuple[tuple[int, ...], ...] = ()
 
     @torch.no_grad()
     def __call__(self, images: np.ndarray) -> Sequence[np.ndarray]:

@@ -67,8 +67,8 @@ class Layout:
         if attributes:
             places = {(kind, value): i for i, (kind, value) in enumerate(
                 ((kind, value) for kind, values in attributes for value in values), len(names))}
-            for row, values in enumerate(split_values(names.names, attributes, every)):
-                for one in values.items():
+            for row, own in enumerate(split_values(names.names, attributes, every)):
+                for one in own.items():
                     self.table[row, places[one]] = 1
 
     def vectors(self, rows: np.ndarray) -> np.ndarray:
