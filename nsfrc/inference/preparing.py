@@ -51,7 +51,8 @@ def prepared(wanted: Wanted, found: Found, listing: Listing) -> Ready:
     device = usable_device(wanted.device)
     name = wanted.perception or program.settings.perception or PERCEPTION
     asker = None if wanted.perception is not None else str(found.path)
-    model = create(name, MOST, wanted.weights, device, _folder(found), wanted.trust, asker,
+    beside = _folder(found) if _may_look_beside(wanted) else None
+    model = create(name, MOST, wanted.weights, device, beside, wanted.trust, asker,
                    wishes_of(program.settings, wanted.conf))
     known = look(model, listing, device)
     made = sized(program, known)
@@ -105,6 +106,11 @@ def _refuse_code(wanted: Wanted, found: Found, program: Program) -> None:
         raise refuse_found(found.path, f"its perception {own}", would_run(own.partition(":")[0], _folder(found)))
 
 
+def _may_look_beside(wanted: Wanted) -> bool:
+    """Whether a perception is looked for beside the program: not one that the user names for a program only found."""
+    return wanted.program is not None or wanted.perception is None
+
+
 def _folder(found: Found) -> Path | None:
     return found.path.resolve().parent if found.path.is_file() else None
 
@@ -115,8 +121,8 @@ def _pipeline(wanted: Wanted, found: Found, program: Program, perception: str | 
         warnings.simplefilter("ignore", TooFewSteps)  # among the remarks
         return pipeline(
             program, perception, weights=None if built else wanted.weights, concepts=wanted.concepts,
-            device=wanted.device, steps=wanted.steps, beside=found.path, trust=wanted.trust,
-            conf=None if built else wanted.conf,
+            device=wanted.device, steps=wanted.steps, beside=found.path if _may_look_beside(wanted) else None,
+            trust=wanted.trust, conf=None if built else wanted.conf,
         )
 
 
