@@ -61,7 +61,7 @@ def test_each_question_has_its_answer(three: Run) -> None:
     assert list(rows[0]) == HEADER
     assert list(rows[1].values()) == ["2.png", "true", "true", "cold(img)", "0.0000", "1.0000", "0.0000", "1.0000",
                                       "false", "true", "cold(img)", "", ""]
-    assert list(rows[3].values()) == ["4.png", *[""] * 10, "the file is empty; get a fresh copy"]
+    assert list(rows[3].values()) == ["4.png", *[""] * 10, "the file is empty; get a fresh copy", ""]
     page = parse((three.folder / "r.html").read_text())
     card = next(page.all("article", "wrong"))
     assert [one.one("h4").one("code").text for one in card.all("section", "question")] == [
