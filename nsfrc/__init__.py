@@ -13,6 +13,7 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` im
     from nsfrc.errors import CompileError, Diagnostic, NsfrcError
     from nsfrc.inference.predictor import Predictor
     from nsfrc.inference.results import Results, infer
+    from nsfrc.models.detections import Detections, detections
     from nsfrc.pipelines import Pipeline, pipeline
     from nsfrc.prediction import Prediction
     from nsfrc.program import Program, compile, load
@@ -42,8 +43,9 @@ if (_Checkout.root / "setup.py").exists() and (_Checkout.root / "grammars").is_d
     sys.meta_path.insert(0, _Checkout)
 
 __all__ = [
-    "CompileError", "Diagnostic", "FactsConverter", "NsfrcError", "Pipeline", "Prediction", "Predictor", "Program",
-    "Reasoner", "Results", "__version__", "check", "compile", "infer", "load", "neural_predicate", "number", "pipeline",
+    "CompileError", "Detections", "Diagnostic", "FactsConverter", "NsfrcError", "Pipeline", "Prediction", "Predictor",
+    "Program", "Reasoner", "Results", "__version__", "check", "compile", "detections", "infer", "load",
+    "neural_predicate", "number", "pipeline",
 ]
 
 _PUBLIC = {
@@ -57,6 +59,8 @@ _PUBLIC = {
     "Prediction": "nsfrc.prediction",
     "infer": "nsfrc.inference.results",
     "Results": "nsfrc.inference.results",
+    "detections": "nsfrc.models.detections",
+    "Detections": "nsfrc.models.detections",
     "Predictor": "nsfrc.inference.predictor",
     "FactsConverter": "nsfrc.valuation",
     "NsfrcError": "nsfrc.errors",

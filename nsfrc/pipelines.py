@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,18 +14,22 @@ import torch
 
 from nsfrc.compiler import ir
 from nsfrc.errors import NsfrcError
-from nsfrc.perception import adopt, create, usable_device
+from nsfrc.models.outside import Outside
+from nsfrc.perception import adopt, create, present, usable_device
 from nsfrc.perception.base import Perception
+from nsfrc.perception.vectors import Wishes
 from nsfrc.prediction import Prediction
 from nsfrc.program import Program, open_program
 from nsfrc.reasoner import Reasoner, empty_values
 from nsfrc.valuation import FactsConverter
+from nsfrc.valuation.valued import OBJECTNESS
 
 if TYPE_CHECKING:
     from nsfrc.inference.images import Picture
 
 PERCEPTION = "yolo"  # where neither the caller nor the program names another
 BRIGHTEST = 2.0  # beyond this a pixel is no rounding or noise, but one of 0 … 255
+SURE = 0.5  # the objectness from which on an object that the program does not speak of is told of
 SHOWN = 480  # pixels of the longer side of the copy of an image that a prediction shows
 
 
@@ -90,30 +95,56 @@ class Pipeline(torch.nn.Module):
         return torch.cat(parts), tuple(pictures)
 
     def forward(self, images: Any) -> torch.Tensor:
-        return self.reasoner(self.facts(self.perception(self._images(images)[0])))
+        given, pictures = self._images(images)
+        return self.reasoner(self.facts(self.perception.see(given, _frames(pictures))))
 
     @torch.no_grad()
-    def predict(self, images: Any, everything: bool = False, padded: int | None = None) -> Prediction:
+    def predict(
+        self, images: Any, everything: bool = False, padded: int | None = None,
+        frames: Sequence[tuple[float, ...]] | None = None,
+    ) -> Prediction:
         """The same without gradients, and with what was in between. Raises NsfrcError that names the part that fails.
 
         everything: whether to ask for the value of all atoms too. padded: up to so many images the batch is filled with
         black ones that nobody hears of, as the last digits of convolutions depend on how many there are. An image for
-        which perception gives no number has scores that are none; the others go on.
+        which perception gives no number has scores that are none; the others go on. frames: where in each image the
+        picture lies, for tensors that were read from files.
         """
         given, pictures = self._images(images)
         batch = _filled(given, padded or 0)
         with blame(f"perception {self.perception.identity}", len(batch)):
-            objects = self.perception(batch)
+            objects = self.perception.see(batch, _frames(pictures) if frames is None else frames)
             further = self.perception.further if isinstance(self.perception.further, torch.Tensor) else None
-            finite = objects.isfinite().flatten(1).all(1)
-        with blame(f"the facts converter of {self.program.name}", len(batch)):
+        found = self.judge(objects, further, everything)
+        return replace(found[: len(given)], pipe=self, pictures=pictures, pixels=given)
+
+    @torch.no_grad()
+    def judge(self, objects: torch.Tensor, further: torch.Tensor | None = None, everything: bool = False) -> Prediction:
+        """What the program says of object vectors [B, E, D]. further: how many more there were than these, [B].
+
+        Of rows beyond those that the program speaks of, the ones that are as sure as not are counted too.
+        """
+        finite = objects.isfinite().flatten(1).all(1)
+        with blame(f"the facts converter of {self.program.name}", len(objects)):
             V0 = self.facts(torch.where(finite[:, None, None], objects, 0))
-        with blame(f"the reasoner of {self.program.name}", len(batch)):
+        with blame(f"the reasoner of {self.program.name}", len(objects)):
             # The scores come from the same run either way, so that they never depend on what else is asked for.
             scores = torch.where(finite[:, None], self.reasoner(V0), float("nan"))
             V_T = self.all_atoms(V0) if everything else None
-        found = Prediction(objects, V0, scores, V_T, further)
-        return replace(found[: len(given)], pipe=self, pictures=pictures, pixels=given)
+        return Prediction(objects, V0, scores, V_T, self._left_out(objects, further), self)
+
+    def _left_out(self, objects: torch.Tensor, further: torch.Tensor | None) -> torch.Tensor | None:
+        """How many objects of each image the program does not speak of, [B]; None where nobody can know."""
+        rows = objects[:, self.spoken_of :, self.facts.columns[OBJECTNESS]]
+        if not rows.shape[1]:
+            return further
+        left = (rows >= SURE).sum(1)
+        return left if further is None else left + further.to(left.device)
+
+    @cached_property
+    def spoken_of(self) -> int:
+        """How many objects the program speaks of."""
+        return object_count(self.program)
 
     @torch.no_grad()
     def all_atoms(self, V0: torch.Tensor) -> torch.Tensor:
@@ -132,6 +163,12 @@ class Pipeline(torch.nn.Module):
         if gamma not in self._empty:
             self._empty[gamma] = empty_values(self.reasoner, self.device)
         return self._empty[gamma]
+
+
+def _frames(pictures: Sequence[Picture | None]) -> list[tuple[float, ...]] | None:
+    """Where the picture lies in each image, if perception wants to know; None where some are tensors."""
+    frames = [picture.frame for picture in pictures if picture is not None and picture.frame is not None]
+    return list(frames) if frames and len(frames) == len(pictures) else None
 
 
 def _filled(images: torch.Tensor, count: int) -> torch.Tensor:
@@ -166,19 +203,21 @@ def pipeline(
     gamma: float | None = None,
     beside: str | Path | None = None,
     trust: bool = False,
+    conf: float | None = None,
 ) -> Pipeline:
     """Build a pipeline for a program: compiled, or by file (.nsfrc, .pl) or shipped name.
 
-    perception: a registered name, "module:Class", a class, or a module that is built already; the program's own by
-    default, else "yolo". weights: its safetensors file. concepts: learnt parameters of neural predicates, instead of
-    the shipped ones. device: "cpu", "cuda", …, or "auto" for cuda where there is one. steps, gamma: from the program by
-    default. beside: the program's file, if it is opened already; "module:Class" is looked for in its folder too.
-    trust: whether that module, which is code, may be imported. All of it, a module that is built already too, is put
-    into evaluation mode: call `pipe.train()` before training.
+    perception: a registered name, a model file such as best.onnx, "module:Class", a class, or a module that is built
+    already; the program's own by default, else "yolo". weights: its safetensors file. concepts: learnt parameters of
+    neural predicates, instead of the shipped ones. device: "cpu", "cuda", …, or "auto" for cuda where there is one.
+    steps, gamma: from the program by default. beside: the program's file, if it is opened already; "module:Class" is
+    looked for in its folder too. trust: whether that module, which is code, may be imported, and a .pt file loaded.
+    conf: the least confidence of an object, instead of the program's own. All of it, a module that is built already
+    too, is put into evaluation mode: call `pipe.train()` before training.
     """
     if not isinstance(program, Program):
         beside = program if beside is None else beside
-        program = open_program(program)
+        program = open_program(program, Outside(perception if isinstance(perception, str) else None))
     if not program.targets:
         raise NsfrcError(f"{program.name} has no target: add :- target(...). to it")
     where = usable_device(device)
@@ -186,16 +225,25 @@ def pipeline(
     if perception is None or isinstance(perception, str | type):
         name = perception or program.settings.perception or PERCEPTION
         asker = None if perception is not None else str(beside or program.name)
-        model = create(name, objects, None if weights is None else Path(weights), where, _folder(beside), trust, asker)
+        model = create(name, objects, None if weights is None else Path(weights), where, _folder(beside), trust, asker,
+                       wishes_of(program.settings, conf))
         source = name if isinstance(name, str) else name.__qualname__
     elif weights is not None:
         raise NsfrcError("weights are for a perception given by name; this one is built already")
     else:
-        model = adopt(perception, objects, where)
+        model = present(adopt(perception, objects, where), wishes_of(program.settings, conf), by_default=False)
         source = type(perception).__qualname__
     facts = FactsConverter(program, model.dimensions, None if concepts is None else Path(concepts), source)
     # Answers must not depend on the rest of a batch, as they would with a batch norm that is left in training mode.
     return Pipeline(program, model, facts, _reasoner(program, steps, gamma, "targets")).to(where).eval()
+
+
+def wishes_of(settings: ir.Settings, conf: float | None = None) -> Wishes:
+    """What a program says of its detector. conf: what its user says instead."""
+    if conf is not None and not 0 <= conf <= 1:
+        raise NsfrcError(f"conf is a confidence from 0 to 1, not {conf!r}")
+    crisp = None if settings.presence is None else settings.presence == ir.CRISP
+    return Wishes(settings.names, settings.size, settings.attributes, crisp, settings.conf if conf is None else conf)
 
 
 def _folder(file: str | Path | None) -> Path | None:

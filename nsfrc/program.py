@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
 from pathlib import Path
@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsfrc.compiler import ir, passes
+from nsfrc.compiler.check.declare import slot_names
 from nsfrc.compiler.goal_text import GoalText
 from nsfrc.compiler.ground import MAX_ROWS
 from nsfrc.compiler.grounded import NOTHING, GroundProgram
@@ -21,6 +22,7 @@ from nsfrc.compiler.herbrand import TRUE
 from nsfrc.compiler.levels import AnyPlan, LevelPlan, lower_as
 from nsfrc.compiler.plan import Plan
 from nsfrc.errors import Diagnostic, NsfrcError, TooFewSteps, did_you_mean
+from nsfrc.models.outside import Outside
 from nsfrc.questions import Question, questions
 
 if TYPE_CHECKING:
@@ -292,6 +294,7 @@ def compile(
     slots: Mapping[str, int] | None = None,
     skip: Collection[str] = (),
     max_rows: int = MAX_ROWS,
+    perception: str | Path | None = None,
 ) -> Program:
     """Compile a .pl file, a shipped program by name, or an `ir.Program`.
 
@@ -299,14 +302,15 @@ def compile(
 
     source: the text of a program, in the place of a path; `name` is what messages then call it, and what it includes is
     looked for in the current folder. slots: how many constants a type declared with slots(N) has, as {"object": 6}.
-    skip: passes to leave out, as ("share",). max_rows: programs that ground to more rows are refused.
+    skip: passes to leave out, as ("share",). max_rows: programs that ground to more rows are refused. perception: a
+    model file whose class names types `from_perception` take, instead of the program's own.
     """
     from nsfrc.compiler.stages import Options, compile_file, compile_program, compile_text
 
     _check_arguments(path, source, name, slots, skip, max_rows)
     if (path is None) == (source is None):
         raise NsfrcError("compile takes either a path or the text of a program as source=\"...\"")
-    options = Options(slots or {}, skip, max_rows)
+    options = Options(slots or {}, skip, max_rows, Outside(None if perception is None else str(perception)))
     if isinstance(path, ir.Program):
         if slots:
             raise NsfrcError("slots is only for programs given as text: an ir.Program already has its constants")
@@ -352,6 +356,25 @@ def load(path: str | Path) -> Program:
     return load_artifact(Path(path))
 
 
-def open_program(name: str | Path) -> Program:
-    """A compiled program by file: .nsfrc is loaded, anything else (.pl, a shipped name) compiled."""
-    return load(name) if str(name).endswith(".nsfrc") else compile(name)
+def open_program(name: str | Path, outside: Outside = Outside()) -> Program:  # noqa: B008 (it is frozen)
+    """A compiled program by file: .nsfrc is loaded, anything else (.pl, a shipped name) compiled.
+
+    outside: whose class names types `from_perception` take.
+    """
+    if str(name).endswith(".nsfrc"):
+        return load(name)
+    from nsfrc.compiler.stages import Options, compile_file
+
+    return from_compilation(compile_file(name, Options(outside=outside)))
+
+
+def with_slots(program: Program, count: int, max_rows: int = MAX_ROWS) -> Program:
+    """The same program for another number of objects, of the types that are declared with slots(N)."""
+    from nsfrc.compiler.stages import Options, compile_program
+
+    types = tuple(
+        replace(t, constants=slot_names(t.name, count)) if t.slots and t.role == ir.OBJECT else t
+        for t in program.source.types
+    )
+    made = from_compilation(compile_program(replace(program.source, types=types), Options(max_rows=max_rows)))
+    return replace(made, warnings=program.warnings)

@@ -124,12 +124,15 @@ declaration(type(Name, slots(N)), Source) :- integer(N), !,
     findall(Slot, (between(1, N, I), atom_concat(Stem, I, Slot)), Slots),
     assertz(declared(Source, type, Name-Slots)),
     ( Name == image -> true ; assertz(declared(Source, objects, Name)) ).
+declaration(type(Name, slots(auto)), Source) :- !, declaration(type(Name, slots(10)), Source).
 declaration(type(Name, From..To), Source) :- !,
     findall(Number, between(From, To, Number), Numbers),
     declaration(type(Name, Numbers), Source).
 declaration(type(Name, Constants), Source) :- !,
     assertz(declared(Source, type, Name-Constants)),
     ( Name == object -> assertz(declared(Source, objects, Name)) ; true ).
+declaration(attributes(Pairs), Source) :- !,
+    forall(member(Name-Constants, Pairs), declaration(type(Name, Constants), Source)).
 declaration(semantics(Semantics), Source) :- !, assertz(declared(Source, semantics, Semantics)).
 declaration(pred(Signature), Source) :- assertz(declared(Source, pred, Signature)).
 declaration(neural(Signature), Source) :- assertz(declared(Source, neural, Signature)).
@@ -144,6 +147,8 @@ setting(perception(_)).
 setting(threshold(_)).
 setting(threshold(_, _)).
 setting(classes(_)).
+setting(model(_)).
+setting(presence(_)).
 
 signature(Source, Name, Arity, Types) :-
     ( declared(Source, pred, Signature) ; declared(Source, neural, Signature) ),

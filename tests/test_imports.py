@@ -18,7 +18,7 @@ ROOT = Path(nsfrc.__file__).parent
 LAYERS: tuple[set[str], ...] = (
     {"errors"},
     {"files", "grammars", "programs", "trust", "vocabulary", "compiler.spelling"},
-    {"compiler.ir"},
+    {"compiler.ir", "models"},
     {"questions"},
     {"compiler.syntax", "compiler.expressions", "compiler.well_formed", "compiler.stored", "compiler.graph",
      "compiler.goal_text"},

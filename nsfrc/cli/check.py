@@ -15,6 +15,7 @@ from nsfrc.errors import Diagnostic, NsfrcError
 
 if TYPE_CHECKING:
     from nsfrc.compiler.findings import Findings
+    from nsfrc.compiler.stages import Options
 
 STDIN, UNNAMED = "-", "<stdin>"
 
@@ -48,10 +49,14 @@ Examples:
 @click.option("--strict", is_flag=True, help="Fail on warnings too.")
 @click.option("--slots", multiple=True, callback=parse_slots, metavar="TYPE=N",
               help="Size of a type declared with slots(...); repeatable.")
+@click.option("--perception", metavar="FILE", help="A model file, whose class names types from_perception take.")
+@click.option("--detections", type=click.Path(exists=True, path_type=Path), metavar="FILE",
+              help="Detections, whose class names types from_perception take.")
 @click.option("--max-rows", type=click.IntRange(min=1), help="Refuse programs that ground to more rows. [30,000,000]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON document, with the findings of each file.")
 def command(
-    files: tuple[str, ...], name: str | None, strict: bool, slots: dict[str, int], max_rows: int | None, as_json: bool
+    files: tuple[str, ...], name: str | None, strict: bool, slots: dict[str, int], perception: str | None,
+    detections: Path | None, max_rows: int | None, as_json: bool,
 ) -> None:
     """Report every mistake in each FILE: a .pl file, a shipped program's name, or - for standard input.
 
@@ -59,14 +64,19 @@ def command(
     Findings go to standard output. The exit code is 1 if there is an error in any file.
     """
     from nsfrc.compiler.ground import MAX_ROWS
+    from nsfrc.compiler.stages import Options
+    from nsfrc.models.detections import detections as as_detections
+    from nsfrc.models.outside import Outside
 
     if files.count(STDIN) > 1:
         raise click.UsageError("standard input (-) can only be read once")
     if name is not None and STDIN not in files:
         raise click.UsageError("--name says what to call standard input: also give - as FILE")
+    outside = Outside(perception, None if detections is None else as_detections(detections).names)
     verdicts = []
     for file in files:
-        verdict = _verdict(file, name or UNNAMED, strict, slots, max_rows or MAX_ROWS)
+        options = Options(slots, max_rows=max_rows or MAX_ROWS, outside=outside)
+        verdict = _verdict(file, name or UNNAMED, strict, options)
         verdicts.append(verdict)
         if not as_json:
             click.echo(_text(verdict))
@@ -75,17 +85,16 @@ def command(
     raise SystemExit(0 if all(verdict.ok for verdict in verdicts) else 1)
 
 
-def _verdict(file: str, unsaved: str, strict: bool, slots: dict[str, int], max_rows: int) -> Verdict:
+def _verdict(file: str, unsaved: str, strict: bool, options: Options) -> Verdict:
     """unsaved: what to call standard input."""
     from nsfrc.compiler.findings import Findings, findings
-    from nsfrc.compiler.stages import Options
 
     called = unsaved if file == STDIN else file
     try:
         source, data = _source(file, called)
     except NsfrcError as error:
         return Verdict(called, Findings((Diagnostic(None, str(error)),), errors=1, warnings=0), strict)
-    return Verdict(called, findings(source, data, Options(slots, max_rows=max_rows)), strict)
+    return Verdict(called, findings(source, data, options), strict)
 
 
 def _source(file: str, called: str) -> tuple[Path, bytes | None]:

@@ -43,6 +43,7 @@ Examples:
               help="Where to write: a file, or a folder for ptx and cubin. [NAME.nsfrc, or NAME.ARCH]")
 @click.option("--slots", multiple=True, callback=parse_slots, metavar="TYPE=N",
               help="Size of a type declared with slots(...); repeatable.")
+@click.option("--perception", metavar="FILE", help="A model file, whose class names types from_perception take.")
 @click.option("--emit", type=click.Choice([*STAGES, *MACHINE_CODE]),
               help="Show this stage instead, or write it with --out; ptx and cubin are always written.")
 @click.option("--arch", type=click.Choice(ARCHS),
@@ -54,7 +55,8 @@ Examples:
 @click.option("--max-rows", type=click.IntRange(min=1), help="Refuse programs that ground to more rows. [30,000,000]")
 @click.option("--json", "as_json", is_flag=True, help="Report, or errors, as JSON.")
 def command(
-    program: str, out: Path | None, slots: dict[str, int], emit: str | None, arch: str | None, count: bool,
+    program: str, out: Path | None, slots: dict[str, int], perception: str | None, emit: str | None, arch: str | None,
+    count: bool,
     skip: tuple[str, ...], max_rows: int | None, as_json: bool,
 ) -> None:
     """Compile PROGRAM, a .pl file or the name of a shipped program.
@@ -67,10 +69,11 @@ def command(
     """
     from nsfrc.compiler.ground import MAX_ROWS
     from nsfrc.compiler.stages import Options, compile_file
+    from nsfrc.models.outside import Outside
 
     _check_options(emit, arch, out, count)
     with errors_as_json(as_json):
-        done = compile_file(program, Options(slots, skip, max_rows or MAX_ROWS))
+        done = compile_file(program, Options(slots, skip, max_rows or MAX_ROWS, Outside(perception)))
         _refuse_overwrite(done.source, out)
         if not as_json:
             for warning in done.warnings:

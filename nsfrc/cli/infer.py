@@ -58,12 +58,19 @@ A table of labels (--labels) has the column file, and one for each question: fil
 With several targets each has its own score, answer, reason and accuracy.
 """,
 )
-@click.option("--images", type=click.Path(exists=True, path_type=Path), required=True, metavar="DIR", multiple=True,
-              help="A folder of images (.png, .jpg, .tif and so on), with its subfolders, or one image; repeatable.")
+@click.option("--images", type=click.Path(path_type=Path), metavar="DIR", multiple=True,
+              help="A folder of images (.png, .jpg, .tif and so on), with its subfolders, one image, a pattern in "
+                   "quotes ('photos/*.jpg'), a .txt file of paths, or a video; repeatable.")
+@click.option("--every", type=click.IntRange(1), default=30, show_default=True, help="Of a video, each N-th frame.")
 @click.option("--program", shell_complete=programs,
               help="A .nsfrc or .pl file or a shipped name. [the only one here, or else in DIR]")
 @click.option("--perception", metavar="NAME", shell_complete=perceptions,
-              help="A registered name, or module:Class with --trust. [from the program, or yolo]")
+              help="A registered name, a model file (.onnx), or module:Class with --trust. [from the program, or yolo]")
+@click.option("--detections", type=click.Path(exists=True, path_type=Path), metavar="FILE",
+              help="What is in the images, instead of a perception: COCO .json, .jsonl, .csv (file, class, confidence, "
+                   "x1, y1, x2, y2) or a folder of YOLO .txt files. --images then only shows them.")
+@click.option("--conf", type=click.FloatRange(0, 1),
+              help="The least confidence of an object. [from the program, or 0.25]")
 @click.option("--weights", type=FILE,
               help="Weights of the perception, a safetensors file. [those that ship or were imported]")
 @click.option("--concepts", type=FILE, help="Parameters from `nsfrc train concept`. [those that ship]")
@@ -74,6 +81,8 @@ With several targets each has its own score, answer, reason and accuracy.
 @click.option("--threshold", "thresholds", multiple=True, metavar="X|TARGET=X", callback=_thresholds,
               help="Score from 0 to 1 from which on a target is true, and below which the highest of classes is none; "
                    "for one target: kp1=0.4; repeatable. [from the program, the calibration, or 0.5; for classes 0]")
+@click.option("--fit-threshold", is_flag=True,
+              help="Choose the thresholds that tell the labelled images apart best, as directives to copy.")
 @click.option("--labels", type=FILE, metavar="FILE.csv",
               help="The right answers: a column file, then one for each target with 1, 0, true, false or nothing, or "
                    "classes with names of classes. [from folders]")
@@ -92,7 +101,8 @@ With several targets each has its own score, answer, reason and accuracy.
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per image, and a summary as the last one.")
 @click.option("--quiet", is_flag=True, help="Show the summary only.")
 def command(
-    images: tuple[Path, ...], program: str | None, perception: str | None, weights: Path | None, concepts: Path | None,
+    images: tuple[Path, ...], every: int, program: str | None, perception: str | None, detections: Path | None,
+    fit_threshold: bool, conf: float | None, weights: Path | None, concepts: Path | None,
     plugins: tuple[str, ...], trust: bool, thresholds: dict[str, float], labels: Path | None, steps: int | None,
     batch_size: int, device: str, threads: int | None, out: Path | None, resume: bool, report: Path | None, why: bool,
     as_json: bool, quiet: bool,
@@ -112,25 +122,31 @@ def command(
     from nsfrc.contexts import torch_threads
     from nsfrc.inference.given import gather
     from nsfrc.inference.images import quietly
+    from nsfrc.inference.known import listing_of
     from nsfrc.inference.results import no_images
     from nsfrc.inference.run import Outputs, run
     from nsfrc.inference.session import Wanted, open_session
     from nsfrc.inference.stream import Reading, computing
+    from nsfrc.models.detections import detections as as_detections
 
     outputs = Outputs(out, resume, report)
     outputs.refuse()
-    listing = gather(images)
+    if not images and detections is None:
+        raise NsfrcError("there is nothing to answer for: give --images DIR, or --detections FILE")
+    listing = gather(images, every) if images else listing_of(as_detections(detections))
     if not len(listing):
-        raise NsfrcError(no_images(images, listing))
+        raise NsfrcError(no_images(images or (detections,), listing))
     threads = threads or min(2, os.cpu_count() or 1)
     named = {name: value for name, value in thresholds.items() if name}
     wanted = Wanted(images, program, perception, weights, concepts, plugins, thresholds.get(""), steps, device, trust,
-                    named, labels)
+                    named, labels, conf, detections)
     with torch_threads(computing(threads)), quietly():
         view = view_for(as_json, quiet, why or len(listing) == 1)
         reading = Reading(batch_size, threads - computing(threads))
         closing = run(open_session(wanted, listing), listing, view, outputs, reading)
     if closing.stopped:
         raise SystemExit(130)
+    if fit_threshold:
+        click.echo("\n" + closing.measures.fitted(), err=as_json)
     if (failures := closing.failures()) is not None:
         raise NsfrcError(failures)

@@ -153,6 +153,7 @@ class TableView(View):
         else:
             mark = f"  WRONG: {', '.join(f'{name} is {label}' for name, label in wrong)}" if wrong else ""
         mark = mark or ("  right" if row.right else "")
+        mark += f"  ({left_out(row.further)})" if row.further else ""
         for one in self.questions:
             if one.of_classes and (answer := row.answers[one.name].answer) != NONE:
                 others = [one.atoms[i] for i in equals(one.values(row.scores)) if one.atoms[i] != answer]
@@ -161,6 +162,11 @@ class TableView(View):
 
     def summary(self, measures: Measured, remarks: Sequence[str]) -> None:
         click.echo("\n" + measures.as_text())
+
+
+def left_out(count: int) -> str:
+    """What to say of objects of an image that the program does not speak of."""
+    return "1 object left out" if count == 1 else f"{count} objects left out"
 
 
 def _columns(questions: Sequence[Question]) -> list[tuple[str, int]]:

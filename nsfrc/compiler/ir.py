@@ -173,13 +173,14 @@ class Clause:
 
 @dataclass(frozen=True, slots=True)
 class DataType:
-    """A finite, ordered list of constants. `slots` says that its size may be overridden."""
+    """A finite, ordered list of constants. slots: its size may be overridden; auto: it follows the images."""
 
     name: str
     constants: tuple[str, ...]
     role: str
     slots: bool = False
     span: Span | None = _span()
+    auto: bool = False
 
 
 NUMBER = "N"  # how the tests of a count call what was counted
@@ -296,6 +297,7 @@ MAX_STEPS = 1_000_000
 # What a program means: local soft-ors in the order of dependencies, or the paper's arithmetic.
 ANCHORED, PAPER = "anchored", "paper"
 SEMANTICS = (ANCHORED, PAPER)
+CRISP, SOFT = "crisp", "soft"  # what makes an object be there
 
 # The name of the question that `:- classes` asks, and the answer to it where no class stands out.
 CLASSES, NO_CLASS = "classes", "none"
@@ -305,7 +307,10 @@ CLASSES, NO_CLASS = "classes", "none"
 class Settings:
     """What a program may say about how it is run; None means the default of the engine.
 
-    threshold: for every question; thresholds: for single ones, targets as text, or CLASSES.
+    threshold: for every question; thresholds: for single ones, targets as text, or CLASSES. names, size: of the classes
+    and images of a model file that does not say them itself. presence: CRISP, where an object is there or not, or SOFT,
+    where it is there as far as perception is sure; conf: the least confidence of an object. attributes: types and their
+    values, in which the names of a detector's classes fall apart.
     """
 
     steps: int | None = None
@@ -314,6 +319,11 @@ class Settings:
     threshold: float | None = None
     semantics: str = ANCHORED
     thresholds: tuple[tuple[str, float], ...] = ()
+    names: tuple[str, ...] = ()
+    size: tuple[int, int] | None = None
+    presence: str | None = None
+    conf: float | None = None
+    attributes: tuple[tuple[str, tuple[str, ...]], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -21,6 +21,7 @@ from nsfrc.compiler.reach import DEFAULT_STEPS, check_reach
 from nsfrc.compiler.syntax import Sentence
 from nsfrc.compiler.well_formed import well_formed
 from nsfrc.errors import Diagnostic, Diagnostics, NsfrcError
+from nsfrc.models.outside import Outside
 
 
 @dataclass(frozen=True)
@@ -28,12 +29,13 @@ class Options:
     """How to compile.
 
     slots: how many constants a type declared with slots(N) has. skip: passes to leave out. max_rows: a program that
-    grounds to more is refused.
+    grounds to more is refused. outside: whose class names types `from_perception` take.
     """
 
     slots: Mapping[str, int] = field(default_factory=dict)
     skip: Collection[str] = ()
     max_rows: int = MAX_ROWS
+    outside: Outside = Outside()
 
 
 DEFAULT = Options()
@@ -117,7 +119,7 @@ def check_sentences(
     """The stages that can refuse a program, without the passes. Raises CompileError with all that is in `found`."""
     clock = clock or Clock()
     with clock("check"):
-        program = check(sentences, source.stem, found, options.slots)
+        program = check(sentences, source.stem, found, options.slots, options.outside, source.parent)
     return _grounded(program, source, sentences, found, options, clock)
 
 

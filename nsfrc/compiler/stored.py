@@ -20,7 +20,8 @@ class Misshapen(Exception):
 def to_data(program: ir.Program) -> dict[str, Any]:
     return {
         "name": program.name,
-        "types": [{"name": t.name, "constants": t.constants, "role": t.role, "slots": t.slots} for t in program.types],
+        "types": [{"name": t.name, "constants": t.constants, "role": t.role, "slots": t.slots, "auto": t.auto}
+                  for t in program.types],
         "predicates": [
             {"name": p.name, "types": p.types, "role": p.role,
              "count": None if p.count is None else _count_data(p.count),
@@ -72,7 +73,8 @@ def from_data(data: Any) -> ir.Program:
         name=_text(whole["name"], "the name"),
         types=tuple(
             ir.DataType(_text(t["name"], "the name of a type"), _texts(t["constants"], "the constants of a type"),
-                        _text(t["role"], "the role of a type"), _flag(t["slots"], "whether a type has slots"))
+                        _text(t["role"], "the role of a type"), _flag(t["slots"], "whether a type has slots"),
+                        auto=_flag(t["auto"], "whether slots are auto"))
             for t in _dicts(whole["types"], "the types")
         ),
         predicates=tuple(
@@ -165,7 +167,14 @@ def _settings(data: Any) -> ir.Settings:
     for pair in _list(settings["thresholds"], "the thresholds"):
         name, value = _several(pair, 2, "a target with its threshold")
         thresholds.append((_text(name, "a target with a threshold"), value))
-    return ir.Settings(**{**settings, "thresholds": tuple(thresholds)})
+    size = settings["size"]
+    attributes = [_several(pair, 2, "an attribute") for pair in _list(settings["attributes"], "the attributes")]
+    return ir.Settings(**{
+        **settings, "thresholds": tuple(thresholds), "names": _texts(settings["names"], "the names of classes"),
+        "size": None if size is None else tuple(_several(size, 2, "the size of images")),
+        "attributes": tuple((_text(name, "an attribute"), _texts(values, "the values of an attribute"))
+                            for name, values in attributes),
+    })
 
 
 def _last(targets: tuple[ir.Atom, ...], count: Any) -> tuple[ir.Atom, ...]:

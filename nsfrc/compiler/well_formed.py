@@ -189,6 +189,16 @@ class _Check:
         _require(settings.semantics in ir.SEMANTICS, "the semantics is {!r}", settings.semantics)
         _require(settings.perception is None or isinstance(settings.perception, str),
                  "the perception is {!r}, not a name", settings.perception)
+        size, conf = settings.size, settings.conf
+        _require(size is None or (len(size) == 2 and all(type(side) is int and 16 <= side <= 8192 for side in size)),
+                 "the size of images is {!r}", size)
+        _require(settings.presence in (None, ir.CRISP, ir.SOFT), "the presence is {!r}", settings.presence)
+        _require(conf is None or (type(conf) is float and 0 <= conf <= 1), "the least confidence is {!r}", conf)
+        _require(all(settings.names) and len(set(settings.names)) == len(settings.names),
+                 "a class has no name of its own")
+        types = {datatype.name: datatype.constants for datatype in self.program.types}
+        for name, values in settings.attributes:
+            _require(types.get(name) == values, "{} are not the values of {}", values, name)
 
     def _clause(self, clause: ir.Clause) -> None:
         types = dict(clause.types)

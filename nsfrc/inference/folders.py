@@ -60,7 +60,8 @@ class Listing:
     files: path below the root → why it cannot be opened, or None; in the order of reading. classes: the names of the
     folders that may be classes; in a layout of CLEVR-Hans "class_id 0" and so on, and `given` has the class of each
     file. source: where classes are from, in words. others: files that are no images by their names. unread: pictures in
-    a format that is not read. memory: those of the files that are images in memory.
+    a format that is not read. memory: those of the files that are images in memory. pictures: False where there are
+    only names, of files whose detections are given.
     """
 
     root: Path
@@ -71,6 +72,7 @@ class Listing:
     others: tuple[str, ...] = field(default=(), repr=False)
     unread: tuple[str, ...] = field(default=(), repr=False)
     memory: Mapping[str, Any] = field(default_factory=dict, repr=False)
+    pictures: bool = True
 
     def __len__(self) -> int:
         return len(self.files)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from glob import glob
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,9 +12,11 @@ import numpy as np
 import torch
 from PIL import Image
 
+from nsfrc.compiler.herbrand import reading_order
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Listing, folder
 from nsfrc.inference.images import ImageError, Picture, framed, read, read_bytes
+from nsfrc.inference.videos import EVERY, Frame, frames, is_video
 from nsfrc.pipelines import BRIGHTEST
 
 if TYPE_CHECKING:
@@ -41,6 +44,11 @@ def picture_of(image: Any, name: str, size: tuple[int, int], fit: Fit = "letterb
     """
     if isinstance(image, str | Path):
         return read(image, size, fit, side)
+    if isinstance(image, Frame):
+        try:
+            image = image.pixels()
+        except NsfrcError as error:
+            raise ImageError(name, str(error)) from None
     if isinstance(image, BYTES):
         return read_bytes(bytes(image), name, size, fit, side)
     if isinstance(image, torch.Tensor):
@@ -78,21 +86,59 @@ def _eight_bits(array: np.ndarray, name: str) -> np.ndarray:
     return np.rint(255 * array.clip(0, 1)).astype(np.uint8)
 
 
-def gather(given: Any) -> Listing:
+def spread(given: Any) -> Any:
+    """Paths with patterns such as photos/*.jpg, and text files of paths, as the paths that they stand for."""
+    if isinstance(given, str | Path):
+        return _spread_one(given)
+    if isinstance(given, list | tuple):
+        found: list[Any] = []
+        for one in given:
+            more = _spread_one(one) if isinstance(one, str | Path) else one
+            found += more if isinstance(more, list) else [more]
+        return found
+    return given
+
+
+def _spread_one(given: str | Path) -> str | Path | list[Path]:
+    path = Path(given)
+    if not path.exists() and any(sign in str(given) for sign in "*?["):
+        found = sorted(map(Path, glob(str(given), recursive=True)), key=lambda one: (reading_order(str(one)), str(one)))
+        if not found:
+            raise NsfrcError(f"no file is called as {given} says")
+        return found
+    if path.suffix.lower() != ".txt" or not path.is_file():
+        return given
+    try:
+        lines = [line.strip() for line in path.read_text(encoding="utf-8-sig").splitlines()]
+    except (OSError, UnicodeDecodeError) as error:
+        raise NsfrcError(f"cannot read the list of images {path}: {error}") from None
+    named = [Path(line) for line in lines if line and not line.startswith("#")]
+    if not named:
+        raise NsfrcError(f"{path} names no images: a list has the path of one on each line")
+    return [one if one.is_absolute() or one.exists() else path.parent / one for one in named]
+
+
+def gather(given: Any, every: int = EVERY) -> Listing:
     """The images of a folder, of one file, or of a list of such paths and of images in memory, in the order given.
 
-    Of a single folder names are below it; of several, and of files among others, they begin with the path as it was
-    given. Images in memory are called "image 1" and so on, by their places in the list.
+    A path may be a pattern, a text file of paths, or a video, of which each `every`-th frame is an image. Of a single
+    folder names are below it; of several, and of files among others, they begin with the path as it was given. Images
+    in memory are called "image 1" and so on, by their places in the list.
     """
+    given = spread(given)
     if isinstance(given, list | tuple) and len(given) == 1:
         given = given[0]
     if isinstance(given, str | Path):
-        return folder(given)
+        return _video(Path(given), every) if is_video(Path(given)) else folder(given)
     files: dict[str, str | None] = {}
     memory: dict[str, Any] = {}
     listings: list[tuple[Path, Listing]] = []
     for number, one in enumerate(split(given), 1):
-        if isinstance(one, str | Path):
+        if isinstance(one, str | Path) and is_video(Path(one)):
+            several = frames(Path(one), every)
+            files.update(dict.fromkeys(several))
+            memory.update(several)
+        elif isinstance(one, str | Path):
             listings.append((Path(one), folder(one)))
             files.update(_below(*listings[-1]))
         else:
@@ -103,6 +149,11 @@ def gather(given: Any) -> Listing:
         others=tuple(name for listing in found for name in listing.others),
         unread=tuple(name for listing in found for name in listing.unread),
     )
+
+
+def _video(path: Path, every: int) -> Listing:
+    several = frames(path, every)
+    return Listing(path.parent, dict.fromkeys(several), memory=several)
 
 
 def _below(path: Path, listing: Listing) -> Iterator[tuple[str, str | None]]:

@@ -1,7 +1,8 @@
 """Images as perception wants them: whatever Pillow reads → upright RGB pixels in a frame of a given size.
 
 With the fit "letterbox" proportions are kept: the picture fills the frame in one direction and is centred in the
-other, between bars of the colour of its edges. With "stretch" it fills the frame.
+other, between bars of the colour of its edges. With "stretch" it fills the frame. "grey_bars" and "filled" are the same
+as ultralytics does it, to the pixel: bars of grey, and bilinear from four neighbours.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
 PAPER = (255, 255, 255)  # what shows through transparent images
 MAX_PIXELS = 100_000_000
 SMALL = 240  # pixels of the longer side of a copy for reports, at most
+LARGE = 960  # the same of photographs, which people enlarge
 # Whole pixels are averaged first, down to so many times the wanted size, and the rest interpolated. For 640 → 160 by 1
 # that is a quarter of the time of a filter over everything, and with the same anti-aliasing; 3 is hardly to be told
 # from such a filter, which the published slot attention was trained with.
@@ -38,6 +40,7 @@ FORMATS = ("PNG", "JPEG", "GIF", "BMP", "PPM", "TIFF", "WEBP", "TGA", "DIB", "IC
 
 ANIMATED = ("GIF", "PNG", "WEBP", "AVIF")
 
+GREY = 114  # of the bars of "grey_bars"
 ORIENTATION = 0x0112  # the EXIF tag
 UPRIGHT = {
     2: Image.Transpose.FLIP_LEFT_RIGHT, 3: Image.Transpose.ROTATE_180, 4: Image.Transpose.FLIP_TOP_BOTTOM,
@@ -77,13 +80,15 @@ class Placed:
 class Picture(Placed):
     """What perception is given. width, height: of the upright original. pixels: uint8 [H, W, 3].
 
-    animated: whether the file has more frames than this one. small: a copy of the original for people to look at,
-    uint8 [h, w, 3], if asked for.
+    frame: where the picture lies in the pixels, as fractions, for perceptions whose boxes are fractions of the picture;
+    `inner` is then everything. animated: whether the file has more frames than this one. small: a copy of the original
+    for people to look at, uint8 [h, w, 3], if asked for.
     """
 
     pixels: np.ndarray = field(repr=False)
     animated: bool = False
     small: np.ndarray | None = field(default=None, repr=False)
+    frame: tuple[float, float, float, float] | None = None
 
 
 @contextmanager
@@ -145,6 +150,19 @@ def prepare(image: Image.Image, size: tuple[int, int], fit: Fit = "letterbox") -
     return _picture(image, size, fit, 0, draft=True).pixels
 
 
+def picture_size(path: Path) -> tuple[int, int]:
+    """Width and height of the upright picture in a file, without decoding it. Raises ImageError."""
+    _check_file(path)
+    try:
+        with Image.open(path, formats=_formats()) as image:
+            turned = image.getexif().get(ORIENTATION, 1) in SIDEWAYS
+            return (image.height, image.width) if turned else (image.width, image.height)
+    except ImageError:
+        raise
+    except Exception as error:  # a damaged file makes decoders raise almost anything
+        raise ImageError(path, f"not an image, or damaged ({error or type(error).__name__})") from None
+
+
 def to_tensor(pixels: Sequence[np.ndarray]) -> torch.Tensor:
     """uint8 [H, W, 3] each → float32 [B, 3, H, W] with values 0 … 1."""
     import torch
@@ -193,6 +211,8 @@ def _picture(image: Image.Image, size: tuple[int, int], fit: Fit, side: int, dra
     orientation = image.getexif().get(ORIENTATION, 1)
     turned = orientation in SIDEWAYS
     width, height = image.size[::-1] if turned else image.size
+    if fit in ("grey_bars", "filled"):
+        return _as_ultralytics(_plain(image), (width, height), size, orientation, fit, side)
     rows, columns = size
     inner = columns, rows
     if fit == "letterbox":
@@ -209,6 +229,28 @@ def _picture(image: Image.Image, size: tuple[int, int], fit: Fit, side: int, dra
     placed = left / columns, top / rows, (left + inner[0]) / columns, (top + inner[1]) / rows
     small = _resized(plain, _within(width, height, side), orientation, GAP["letterbox"]) if side else None
     return Picture(width, height, placed, _framed(pixels, size, left, top), small=small)
+
+
+def _as_ultralytics(
+    plain: Image.Image, original: tuple[int, int], size: tuple[int, int], orientation: int, fit: Fit, side: int
+) -> Picture:
+    """A picture whose pixels are those that ultralytics' predictor gives a model. original: (width, height)."""
+    import cv2
+
+    (width, height), (rows, columns) = original, size
+    upright = np.asarray(plain.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else plain)
+    small = _resized(plain, _within(width, height, side), orientation, GAP["letterbox"]) if side else None
+    inner, left, top = (columns, rows), 0, 0
+    if fit == "grey_bars":
+        scale = min(rows / height, columns / width)
+        inner = max(round(width * scale), 1), max(round(height * scale), 1)
+        left, top = (round(free / 2 - 0.1) for free in (columns - inner[0], rows - inner[1]))
+    if inner != (width, height):
+        upright = cv2.resize(upright, inner, interpolation=cv2.INTER_LINEAR)
+    pixels = np.full((rows, columns, 3), GREY, dtype=np.uint8)
+    pixels[top : top + inner[1], left : left + inner[0]] = upright
+    frame = left / columns, top / rows, (left + inner[0]) / columns, (top + inner[1]) / rows
+    return Picture(width, height, (0.0, 0.0, 1.0, 1.0), pixels, small=small, frame=frame)
 
 
 def _within(width: int, height: int, side: int) -> tuple[int, int]:

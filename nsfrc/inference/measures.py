@@ -191,6 +191,14 @@ class Measures:
             return "no other threshold does better on these"
         return f"the best threshold here is {middle}: {best.accuracy:.1%}{write}"
 
+    def fitted(self) -> str | None:
+        """The best threshold as a directive, and how many of the images it answers rightly; None where `best` is."""
+        if (best := self.best) is None:
+            return None
+        middle = _digits(best)[2]
+        directive = f":- threshold({middle})." if self.named is None else f":- threshold({self.targets[0]}, {middle})."
+        return f"{directive}  % {best.accuracy:.1%} of {self.labelled} labelled images"
+
     def _threshold_text(self, value: str) -> str:
         """How to set the threshold, in the program and on the command line."""
         if self.named is None:
@@ -218,6 +226,13 @@ class Measured:
             said = row.answers[one.name]
             self.by_question[one.name].add(said.label, one.values(row.scores), said.answer)
 
+    def fitted(self) -> str:
+        """The best threshold of every target as directives for the program. Raises NsfrcError without labels."""
+        lines = [text for one in self.by_question.values() if (text := one.fitted()) is not None]
+        if not lines:
+            raise NsfrcError(_no_labels())
+        return "\n".join(lines)
+
     @property
     def only(self) -> Measures:
         """Those of the only question."""
@@ -243,6 +258,11 @@ class Measured:
         for name, one in self.by_question.items():
             lines += ["", f"{name}: {one.counted() or 'no answers'}", *one.details()]
         return "\n".join(lines)
+
+
+def _no_labels() -> str:
+    return ("--fit-threshold needs images of both labels: put them into folders true/ and false/, or give a table with "
+            "--labels")
 
 
 def images_text(count: int) -> str:

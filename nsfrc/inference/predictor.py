@@ -21,7 +21,8 @@ from nsfrc.explain import Reason, explain
 from nsfrc.inference.calibration import threshold_for
 from nsfrc.inference.folders import Item
 from nsfrc.inference.given import gather, picture_of
-from nsfrc.inference.images import SMALL, ImageError, Picture, read, to_tensor
+from nsfrc.inference.images import LARGE, SMALL, ImageError, Picture, read, to_tensor
+from nsfrc.inference.known import Known, batch
 from nsfrc.inference.labels import Labels
 from nsfrc.inference.report_thumbnail import Thumbnail, thumbnail
 from nsfrc.inference.rows import Answered, Row
@@ -30,7 +31,7 @@ from nsfrc.questions import DIGITS, Question
 from nsfrc.valuation.plugins import files_of, load_plugin
 
 if TYPE_CHECKING:
-    from nsfrc.perception.base import Fit
+    from nsfrc.perception.base import Fit, Perception
 
 
 @dataclass(frozen=True)
@@ -51,12 +52,16 @@ class Asked:
 
 @dataclass(frozen=True, eq=False)
 class Decoded:
-    """An image that was read, or why it could not be. thumbnail: where a report wants one."""
+    """An image that was read, or why it could not be. thumbnail: where a report wants one.
+
+    known: its objects, where perception need not look any more; there may then be no picture.
+    """
 
     item: Item
     picture: Picture | None
     error: str | None = None
     thumbnail: Thumbnail | None = None
+    known: Known | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,11 +69,12 @@ class Predictor:
     """Turns decoded images into rows, `asked` saying how.
 
     `predictor(predictor.read("a.png", "b.png"))` is a list of rows. It can be pickled, with the plug-ins that it needs,
-    and so work in other processes.
+    and so work in other processes. known: the objects of images by name, for which perception is not asked.
     """
 
     pipe: Pipeline
     asked: Asked = Asked()
+    known: Mapping[str, Known] | None = field(default=None, repr=False)
 
     @property
     def piece(self) -> int | None:
@@ -81,6 +87,8 @@ class Predictor:
 
     def decode(self, item: Item) -> Decoded:
         """Read one image, once, for perception and for a report."""
+        if self.known is not None and (known := self.known.get(item.name)) is not None:
+            return _shown(item, known, self.pipe.perception, self.asked.pictures)
         return decode(item, self.pipe.perception.size, self.pipe.perception.fit, self.asked.pictures)
 
     def __call__(self, images: Sequence[Decoded]) -> list[Row]:
@@ -90,14 +98,34 @@ class Predictor:
         return [row for part in parts for row in self._rows(part)]
 
     def _rows(self, part: Sequence[Decoded]) -> Iterator[Row]:
-        pixels = [one.picture.pixels for one in part if one.picture is not None]
+        pictures = [one.picture for one in part if one.picture is not None]
+        pixels = [picture.pixels for picture in pictures]
         found = None
+        explained = self.asked.reasons or self.asked.pictures
+        if any(one.known is not None for one in part):
+            yield from self._known_rows(part, explained)
+            return
         if pixels:
-            explained = self.asked.reasons or self.asked.pictures
-            found = self.pipe.predict(to_tensor(pixels).to(self.pipe.device), explained, padded=self.piece).cpu()
+            frames = [picture.frame for picture in pictures if picture.frame is not None]
+            found = self.pipe.predict(to_tensor(pixels).to(self.pipe.device), explained, padded=self.piece,
+                                      frames=frames or None).cpu()
         place = count()
         for one in part:
             if one.picture is None or found is None:
+                yield self._failed(one.item, one.error)
+            else:
+                yield self._answered(one, one.picture, found, next(place))
+
+    def _known_rows(self, part: Sequence[Decoded], explained: bool) -> Iterator[Row]:
+        """Rows of images whose objects are known."""
+        there = [one.known for one in part if one.known is not None and one.error is None]
+        found = None
+        if there:
+            objects, further = batch(there, self.pipe.spoken_of)
+            found = self.pipe.judge(objects.to(self.pipe.device), further, explained).cpu()
+        place = count()
+        for one in part:
+            if one.error is not None or found is None:
                 yield self._failed(one.item, one.error)
             else:
                 yield self._answered(one, one.picture, found, next(place))
@@ -115,7 +143,7 @@ class Predictor:
         answers = {one.name: Answered(self.asked.labels.of(item, one.name)) for one in self.questions}
         return Row(item.name, item.path, answers, error=error)
 
-    def _answered(self, one: Decoded, picture: Picture, found: Prediction, i: int) -> Row:
+    def _answered(self, one: Decoded, picture: Picture | None, found: Prediction, i: int) -> Row:
         """The row of image i of a prediction."""
         if not bool(found.objects[i].isfinite().all()):
             return self._failed(one.item, "perception gave no number (NaN or infinite)")
@@ -123,8 +151,7 @@ class Predictor:
         if not all(map(math.isfinite, values)):
             return self._failed(one.item, "reasoning gave no number (NaN or infinite)")
         asked, perception = self.asked, self.pipe.perception
-        with blame(f"doubts of perception {perception.identity}", 1):
-            doubts = tuple(perception.doubts(picture.pixels, (picture.width, picture.height)))
+        doubts, animated = self._noted(one, picture)
         return Row(
             one.item.name, one.item.path,
             {question.name: self._answer(question, one.item, found, i, values) for question in self.questions},
@@ -132,8 +159,14 @@ class Predictor:
             objects=found.objects[i].numpy(), dimensions=tuple(perception.dimensions),
             V0=found.V0[i].numpy() if asked.pictures else None,
             thumbnail=one.thumbnail, doubts=doubts, further=0 if found.further is None else int(found.further[i]),
-            animated=picture.animated,
+            animated=animated,
         )
+
+    def _noted(self, one: Decoded, picture: Picture | None) -> tuple[tuple[str, ...], bool]:
+        """What is unlike the images that perception was made for, and whether the image has more frames."""
+        if one.known is not None or picture is None:
+            return (one.known.doubts, one.known.animated) if one.known is not None else ((), False)
+        return doubts_of(self.pipe.perception, picture), picture.animated
 
     def _answer(self, one: Question, item: Item, found: Prediction, i: int, values: Sequence[float]) -> Answered:
         """What came of one question for image i, whose scores these are."""
@@ -157,7 +190,7 @@ class Predictor:
     def __reduce__(self) -> tuple[Any, ...]:
         """Files of plug-ins first, which another process has to load before it can find what is in them."""
         try:
-            content = pickle.dumps((self.pipe, self.asked))
+            content = pickle.dumps((self.pipe, self.asked, self.known))
         except (pickle.PicklingError, AttributeError, TypeError) as error:
             raise NsfrcError(f"this pipeline cannot be handed to another process ({error}): your own functions "
                              f"and classes must be at the top level of a file that can be imported there") from error
@@ -176,7 +209,7 @@ def decode(item: Item, size: tuple[int, int], fit: Fit, with_thumbnail: bool = F
     """An image brought to the size (H, W) of a perception, and from the same decoding a thumbnail, if asked for."""
     if item.error is not None:
         return Decoded(item, None, item.error)
-    side = SMALL if with_thumbnail else 0
+    side = (LARGE if fit in ("grey_bars", "filled") else SMALL) if with_thumbnail else 0
     try:
         with np.errstate(all="ignore"):  # what a file's numbers come to is looked at, not warned of
             if item.image is None:
@@ -186,6 +219,22 @@ def decode(item: Item, size: tuple[int, int], fit: Fit, with_thumbnail: bool = F
     except ImageError as error:
         return Decoded(item, None, error.reason)
     return Decoded(item, picture, thumbnail=thumbnail(picture) if with_thumbnail else None)
+
+
+def _shown(item: Item, known: Known, perception: Perception, with_thumbnail: bool) -> Decoded:
+    """An image whose objects are known: it is only read to be shown."""
+    if known.error is not None:
+        return Decoded(item, None, known.error, known=known)
+    if not with_thumbnail or (item.image is None and not item.path.is_file()):
+        return Decoded(item, None, known=known)
+    seen = decode(item, perception.size, perception.fit, with_thumbnail)
+    return Decoded(item, seen.picture, None, seen.thumbnail, known)
+
+
+def doubts_of(perception: Perception, picture: Picture) -> tuple[str, ...]:
+    """What is unlike the images that a perception was made for."""
+    with blame(f"doubts of perception {perception.identity}", 1):
+        return tuple(perception.doubts(picture.pixels, (picture.width, picture.height)))
 
 
 @torch.no_grad()

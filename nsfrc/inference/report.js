@@ -67,6 +67,17 @@
   list.addEventListener("focusin", (event) => light(named(event.target)));
   list.addEventListener("focusout", () => light(null));
 
+  // A click enlarges a picture with its boxes; another one, or Escape, makes it small again.
+  const large = () => list.querySelector(".picture.large");
+  list.addEventListener("click", (event) => {
+    const picture = event.target.closest?.(".picture");
+    const open = large();
+    open?.classList.remove("large");
+    if (picture && picture !== open) picture.classList.add("large");
+    list.classList.toggle("showing", Boolean(large()));
+  });
+  document.addEventListener("keydown", (event) => event.key === "Escape" && large()?.classList.remove("large"));
+
   // Tab goes from list to list, the arrow keys from entry to entry.
   const steps = { ArrowDown: 1, ArrowUp: -1 };
   list.addEventListener("keydown", (event) => {

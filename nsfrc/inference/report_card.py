@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from nsfrc.explain import objects_of
+from nsfrc.inference.images import SMALL
 from nsfrc.inference.measures import equals
 from nsfrc.inference.report_objects import Box, Objects, Spot
 from nsfrc.inference.report_reason import WEAK, reason_html
@@ -43,8 +44,14 @@ def card(row: Row, objects: Objects) -> str:
         return f'{start}<p class="message">{KEPT}</p></article>'
     reasons = [row.answers[one.name].reasons[0] for one in asked]
     part = objects.numbers(dict.fromkeys(name for reason in reasons for name in objects_of(reason)))
+    left = f'<p class="message">{_left_out(row.further)}</p>' if row.further else ""
     why = "".join(_question(row, one, objects, alone=len(asked) == 1) for one in asked)
-    return f'{start}{_side(row, row.V0, objects, part)}<div class="why">{why}</div></article>'
+    return f'{start}{left}{_side(row, row.V0, objects, part)}<div class="why">{why}</div></article>'
+
+
+def _left_out(count: int) -> str:
+    are = "1 more object was" if count == 1 else f"{count} more objects were"
+    return f"{are} seen than the program speaks of, and left out: the answer may be wrong."
 
 
 def _question(row: Row, question: Question, objects: Objects, alone: bool) -> str:
@@ -134,32 +141,35 @@ def _side(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ..
     picture = ""
     if row.thumbnail is not None:
         shown = row.thumbnail
+        scale = min(1.0, SMALL / max(shown.width, shown.height))  # a large photograph has more pixels to be enlarged
+        size = f'width="{max(1, round(shown.width * scale))}" height="{max(1, round(shown.height * scale))}"'
         picture = (
-            f'<figure class="picture"><img src="{shown.address}" width="{shown.width}" height="{shown.height}" '
+            f'<figure class="picture"><img src="{shown.address}" {size} '
             f'alt="{escape(row.file)}" loading="lazy" decoding="async">'
-            f"{_overlay([*map(_shape, boxes, spots)], looks, part)}</figure>"
+            f"{_overlay([*map(_shape, boxes, spots)], looks, part, objects.named)}</figure>"
         )
     listed = objects.listed(row.objects, boxes, looks, part)
     return f'<div class="side">{picture}{_keys(objects, listed, part)}</div>'
 
 
-def _overlay(shapes: list[str], looks: list[str], part: tuple[int, ...]) -> str:
+def _overlay(shapes: list[str], looks: list[str], part: tuple[int, ...], named: bool = False) -> str:
     drawn = [(number, shape) for number, shape in enumerate(shapes, 1) if shape]
     # Those that take part are drawn last, on top of the others.
     drawn.sort(key=lambda one: one[0] in part)
     groups = (
-        _drawn(number, shape, looks[number - 1], number in part, stop=i == 0)
+        _drawn(number, shape, looks[number - 1], number in part, stop=i == 0, named=named)
         for i, (number, shape) in enumerate(drawn)
     )
     return f'<svg role="group" aria-label="objects">{"".join(groups)}</svg>'
 
 
-def _drawn(number: int, shape: str, look: str, takes_part: bool, stop: bool) -> str:
-    """An object in the picture: its shape, and its number where the shape has a place for it."""
+def _drawn(number: int, shape: str, look: str, takes_part: bool, stop: bool, named: bool = False) -> str:
+    """An object in the picture: its shape, and its number where the shape has a place for it; named: with its class."""
     label = f"object {number}" + (f": {look}" if look else "")
+    said = f"{number} {escape(look)}" if named and look else str(number)
     return (
         f'<g class="object t{number % TINTS}{"" if takes_part else " aside"}" data-o="{number}" role="img" '
-        f'aria-label="{escape(label)}" tabindex="{0 if stop else -1}">{shape}>{number}</text></g>'
+        f'aria-label="{escape(label)}" tabindex="{0 if stop else -1}">{shape}>{said}</text></g>'
     )
 
 

@@ -49,6 +49,11 @@ class Objects:
         """The number of each object, by its name as Prolog text."""
         return tuple(self._numbers[name] for name in names)
 
+    @cached_property
+    def named(self) -> bool:
+        """Whether objects have classes, which are then written on their boxes."""
+        return any(p.role == NEURAL and p.name == "class" for p in self.herbrand.predicates)
+
     def _role(self, type_name: str) -> str:
         return self.herbrand.type_by_name[type_name].role
 

@@ -40,7 +40,7 @@ def small_copy(picture: Picture, side: int) -> Image.Image:
     if picture.small is not None:
         return Image.fromarray(picture.small)
     rows, columns = picture.pixels.shape[:2]
-    x1, y1, x2, y2 = picture.inner
+    x1, y1, x2, y2 = picture.frame or picture.inner
     inner = round(x1 * columns), round(y1 * rows), round(x2 * columns), round(y2 * rows)
     scale = min(1.0, side / max(picture.width, picture.height))
     size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))

@@ -14,6 +14,7 @@ from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Listing
 from nsfrc.inference.given import gather
 from nsfrc.inference.images import quietly
+from nsfrc.inference.known import listing_of
 from nsfrc.inference.measures import Measured, Measures
 from nsfrc.inference.notes import Notes
 from nsfrc.inference.predictor import Predictor
@@ -22,6 +23,7 @@ from nsfrc.inference.rows import Row, heads, score_heads
 from nsfrc.inference.session import Session, Wanted, open_session
 from nsfrc.inference.sinks import Closing, Opening, ReportFile, Sink, Tally
 from nsfrc.inference.stream import Reading, computing, stream
+from nsfrc.models.detections import detections as as_detections
 from nsfrc.pipelines import Pipeline
 from nsfrc.program import Program
 
@@ -45,6 +47,8 @@ def infer(
     threads: int | None = None,
     explain: bool = True,
     trust: bool = False,
+    conf: float | None = None,
+    detections: Any = None,
 ) -> Results:
     """Answer a program's questions for images, as `nsfrc infer` does; nothing is read before the results are.
 
@@ -53,7 +57,9 @@ def infer(
     plugins, labels, steps: as on the command line. threshold: for all questions, or {"kp1": 0.4} by their names.
     device: "auto" is cuda where there is one. threads: for torch and for reading; by default torch has as many as it
     has, and one thread reads. explain: whether rows have the reason and a thumbnail, which a report needs. trust:
-    whether plug-ins and the module of "module:Class" may run.
+    whether plug-ins and the module of "module:Class" may run, and a .pt file be loaded. conf: the least confidence of
+    an object. detections: what is in the images, as `nsfrc.detections` takes it; images are then only shown, and may
+    be None. Where the program says slots(auto), perception looks at all images at once.
     """
     if isinstance(program, Pipeline) and any(one is not None for one in (perception, weights, concepts, steps)):
         raise NsfrcError("a pipeline has its perception, weights, concepts and steps already: give these to "
@@ -65,13 +71,16 @@ def infer(
             raise NsfrcError(f"threshold is a number from 0 to 1, not {value!r}")
     if batch_size < 1 or (threads is not None and threads < 1):
         raise NsfrcError("batch_size and threads must be whole numbers, at least 1")
-    listing = gather(images)
+    given = None if detections is None else as_detections(detections)
+    if images is None and given is None:
+        raise NsfrcError("there are no images: give some, or detections=...")
+    listing = listing_of(given) if images is None and given is not None else gather(images)
     if not len(listing):
         raise NsfrcError(no_images(images, listing))
     wanted = Wanted(
         _paths(images), program, perception, None if weights is None else Path(weights),
         None if concepts is None else Path(concepts), tuple(map(str, plugins)), general, steps, device, trust, named,
-        None if labels is None else Path(labels),
+        None if labels is None else Path(labels), conf, given,
     )
     return Results(open_session(wanted, listing), listing, batch_size, threads, explain)
 
@@ -99,7 +108,7 @@ class Results(Sequence[Row]):
         self, session: Session, listing: Listing, batch_size: int = 16, threads: int | None = None, explain: bool = True
     ) -> None:
         self.session, self.listing, self.explain, self.threads = session, listing, explain, threads
-        self.predictor = Predictor(session.pipe, session.asked(explain, explain))
+        self.predictor = Predictor(session.pipe, session.asked(explain, explain), session.known)
         self._reading = Reading(batch_size, 1 if threads is None else threads - computing(threads))
         self._kept: list[Row] = []
         self._batches: Iterator[list[Row]] | None = None

@@ -133,6 +133,7 @@ def as_json(row: Row, questions: Sequence[Question]) -> str:
         "file": row.file, **_said(row, "label", questions), **scores, **_said(row, "answer", questions),
         "error": row.error, **_said(row, "reason", questions),
         "dimensions": None if objects is None else list(row.dimensions), "objects": objects,
+        **({"left_out": row.further} if row.further else {}),
     })
 
 
@@ -154,7 +155,7 @@ def from_json(line: str, questions: Sequence[Question]) -> Row:
                            for what in ("labels", "answers"))
     scores = {"score": data["score"]} if len(names) == 1 else data["scores"]
     values = () if answers[0] is None else tuple(float(scores[name]) for name in names)
-    return _finished(data["file"], questions, labels, values, answers, data["error"])
+    return _finished(data["file"], questions, labels, values, answers, data["error"], int(data.get("left_out", 0)))
 
 
 def as_csv(row: Row, questions: Sequence[Question]) -> str:
@@ -163,24 +164,27 @@ def as_csv(row: Row, questions: Sequence[Question]) -> str:
     labels = [row.answers[one.name].label for one in questions]
     answers = [row.answers[one.name].answer for one in questions]
     file, error, *others = (_inert(text or "") for text in (row.file, row.error, *labels, *answers))
-    return _csv_line([file, *others[: len(labels)], *scores, *others[len(labels) :], error])
+    return _csv_line([file, *others[: len(labels)], *scores, *others[len(labels) :], error, str(row.further or "")])
 
 
 def from_csv(line: str, questions: Sequence[Question]) -> Row:
     """What `as_csv` wrote, without the path; raises ValueError or csv.Error on anything else."""
     (fields,) = csv.reader([line], strict=True)
     count, values = len(questions), len(score_heads(questions))
-    if len(fields) != 2 + 2 * count + values:
+    if len(fields) != 3 + 2 * count + values:
         raise ValueError(f"{len(fields)} fields")
+    *fields, left_out = fields
     file, *labels = (original(cell) or None for cell in fields[: 1 + count])
     *answers, error = (original(cell) or None for cell in fields[1 + count + values :])
     scores = fields[1 + count : 1 + count + values]
-    return _finished(file or "", questions, labels, tuple(map(float, scores)) if any(answers) else (), answers, error)
+    given = tuple(map(float, scores)) if any(answers) else ()
+    return _finished(file or "", questions, labels, given, answers, error, int(left_out or 0))
 
 
 def csv_header(questions: Sequence[Question]) -> str:
     scores = [_inert(name) for name in score_heads(questions)]
-    return _csv_line(["file", *heads("label", questions), *scores, *heads("answer", questions), "error"])
+    return _csv_line(["file", *heads("label", questions), *scores, *heads("answer", questions), "error",
+                      "left_out"])
 
 
 def _inert(text: str) -> str:
@@ -194,7 +198,7 @@ def original(cell: str) -> str:
 
 def _finished(
     file: str, questions: Sequence[Question], labels: Sequence[str | None], scores: tuple[float, ...],
-    answers: Sequence[str | None], error: str | None,
+    answers: Sequence[str | None], error: str | None, further: int = 0,
 ) -> Row:
     if not all(map(math.isfinite, scores)):
         raise ValueError("a score is not a number")
@@ -203,7 +207,7 @@ def _finished(
         if {label, answer} - {None, *one.answers} or (answer is None) != (not scores):
             raise ValueError(f"{answer} is no answer")
         found[one.name] = Answered(label, answer)
-    return Row(file, Path(file), found, scores, error)
+    return Row(file, Path(file), found, scores, error, further=further)
 
 
 def _csv_line(fields: Sequence[str]) -> str:

@@ -73,7 +73,7 @@ def run(
 def predictor(session: Session, sinks: Sequence[Sink]) -> Predictor:
     """One that makes the rows that these sinks need."""
     asked = session.asked(any(sink.reasons for sink in sinks), any(sink.pictures for sink in sinks))
-    return Predictor(session.pipe, asked)
+    return Predictor(session.pipe, asked, session.known)
 
 
 def _pass(predictor: Predictor, left: Left, sinks: Sequence[Sink], reading: Reading) -> bool:

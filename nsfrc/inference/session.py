@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,16 +11,19 @@ from types import ModuleType
 
 from nsfrc.compiler.ir import CLASSES
 from nsfrc.compiler.reach import silenced
-from nsfrc.errors import NsfrcError, TooFewSteps
+from nsfrc.errors import NsfrcError
 from nsfrc.inference.calibration import Choice, fingerprint, thresholds_for
 from nsfrc.inference.candidates import Found, find_candidate
 from nsfrc.inference.folders import Listing, first_of, printable
+from nsfrc.inference.known import Memory
 from nsfrc.inference.labels import Labels, about_folders, about_table, from_folders, read_labels
 from nsfrc.inference.predictor import Asked, empty_scores
-from nsfrc.pipelines import PERCEPTION, Pipeline, pipeline
-from nsfrc.program import Program, open_program
+from nsfrc.inference.preparing import prepared, presence_of
+from nsfrc.models.detections import Detections
+from nsfrc.pipelines import PERCEPTION, Pipeline
+from nsfrc.program import Program
 from nsfrc.questions import NONE, Question
-from nsfrc.trust import refuse, refuse_found, would_run
+from nsfrc.trust import refuse, would_run
 from nsfrc.valuation import load_plugin
 
 SHOWN = 10  # labels that are listed among the settings
@@ -33,7 +35,8 @@ class Wanted:
 
     images: the paths as they were given, for messages and to look for a program in. trust: whether modules and plug-ins
     that the user or a program named by the user names may run, see `nsfrc.trust`. threshold: for all questions;
-    thresholds: for single ones, as the user calls them. labels: a table of them.
+    thresholds: for single ones, as the user calls them. labels: a table of them. conf: the least confidence of an
+    object. detections: what is in the images, where that is known already.
     """
 
     images: tuple[Path, ...] = ()
@@ -48,6 +51,8 @@ class Wanted:
     trust: bool = False
     thresholds: Mapping[str, float] = field(default_factory=dict)
     labels: Path | None = None
+    conf: float | None = None
+    detections: Path | Detections | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,6 +62,7 @@ class Session:
     perception: the name it goes by. settings: what is used, for people to read. made_with: everything that rows
     depend on. labels: the right answers. remarks: what the user should know before it starts. empty: the value of every
     target in an image without objects, where there is one. thresholds: of every question; 0 for classes that have none.
+    known: the objects of images, where perception has looked at them already or they were given.
     """
 
     pipe: Pipeline
@@ -67,6 +73,7 @@ class Session:
     made_with: dict[str, str]
     remarks: tuple[str, ...]
     empty: tuple[float, ...] | None = None
+    known: Memory | None = field(default=None, repr=False)
 
     @property
     def targets(self) -> list[str]:
@@ -82,17 +89,21 @@ class Session:
 
 
 def open_session(wanted: Wanted, listing: Listing) -> Session:
-    """Load plug-ins and program, build the pipeline, choose the threshold. Raises NsfrcError. listing: the images."""
+    """Load plug-ins and program, build the pipeline, choose the threshold. Raises NsfrcError. listing: the images.
+
+    Where the program says slots(auto), perception looks at all images first.
+    """
     found = _program(wanted)
     plugins = _plugins(wanted)
-    pipe = _pipeline(wanted, found)
+    ready = prepared(wanted, found, listing)
+    pipe = ready.pipe
     program, identity = pipe.program, pipe.perception.identity
     asked = program.questions
     chosen = thresholds_for(program, identity, wanted.threshold, wanted.thresholds, wanted.steps,
                             wanted.concepts is not None)
     labels = from_folders(listing.classes, asked) if wanted.labels is None else read_labels(wanted.labels, asked)
     empty = empty_scores(pipe)
-    settings = _settings(wanted, found, pipe, chosen) | _shown_empty(empty)
+    settings = _settings(wanted, found, pipe, chosen) | ready.told | _shown_empty(empty)
     settings |= _shown_labels(labels, listing.source, wanted.labels, asked)
     files = [wanted.weights, wanted.concepts, *(Path(p.__file__) for p in plugins if p.__file__)]
     made_with = {
@@ -102,13 +113,16 @@ def open_session(wanted: Wanted, listing: Listing) -> Session:
         "threshold": _marked_thresholds(asked, chosen),
         "images": ", ".join(str(path.resolve()) for path in wanted.images), "device": pipe.device.type,
     }
+    if (presence := presence_of(pipe.perception)) is not None:
+        made_with["presence"] = presence
     if wanted.labels is not None:
         made_with["labels"] = _mark(wanted.labels)
-    remarks = [*(w.message for w in program.warnings if not silenced(w, wanted.steps)), program.too_few(wanted.steps),
+    remarks = [*ready.remarks, *(w.message for w in program.warnings if not silenced(w, wanted.steps)),
+               program.too_few(wanted.steps),
                *_about_labels(wanted, listing, labels, asked), *listing.left_out()]
     told = tuple(remark for remark in remarks if remark is not None)
     thresholds = {name: choice.value for name, choice in chosen.items()}
-    return Session(pipe, _name(wanted, program), thresholds, labels, settings, made_with, told, empty)
+    return Session(pipe, _name(wanted, program), thresholds, labels, settings, made_with, told, empty, ready.known)
 
 
 def _program(wanted: Wanted) -> Found:
@@ -126,23 +140,6 @@ def _plugins(wanted: Wanted) -> list[ModuleType]:
         if not wanted.trust:
             raise refuse(f"--plugin {text}", str(Path(text).resolve()) if text.endswith(".py") else would_run(text))
     return [load_plugin(text) for text in wanted.plugins]
-
-
-def _pipeline(wanted: Wanted, found: Found) -> Pipeline:
-    if isinstance(wanted.program, Pipeline):
-        return wanted.program
-    program = wanted.program if isinstance(wanted.program, Program) else open_program(found.path)
-    named = wanted.program is not None
-    own = program.settings.perception or ""
-    if not named and wanted.perception is None and ":" in own:
-        runs = would_run(own.partition(":")[0], found.path.resolve().parent)
-        raise refuse_found(found.path, f"its perception {own}", runs)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", TooFewSteps)  # among the remarks
-        return pipeline(
-            program, wanted.perception, weights=wanted.weights, concepts=wanted.concepts, device=wanted.device,
-            steps=wanted.steps, beside=found.path if named else None, trust=wanted.trust,
-        )
 
 
 def _marked_thresholds(asked: Sequence[Question], chosen: Mapping[str, Choice]) -> str:
@@ -164,14 +161,16 @@ def _name(wanted: Wanted, program: Program) -> str:
     """The name that the perception goes by."""
     if isinstance(wanted.program, Pipeline):
         return type(wanted.program.perception).__name__
+    if wanted.detections is not None:
+        return "detections"
     return wanted.perception or program.settings.perception or PERCEPTION
 
 
 def _settings(wanted: Wanted, found: Found, pipe: Pipeline, chosen: Mapping[str, Choice]) -> dict[str, str]:
     own = pipe.program.settings
     seen = "from --perception" if wanted.perception else "from the program" if own.perception else "by default"
-    if isinstance(wanted.program, Pipeline):
-        seen = "as it was given"
+    if isinstance(wanted.program, Pipeline) or wanted.detections is not None:
+        seen = "as it was given" if wanted.detections is None else "as they were given"
     steps = "from --steps" if wanted.steps is not None else "from the program" if own.steps else "by default"
     name, identity = _name(wanted, pipe.program), pipe.perception.identity
     settings = {

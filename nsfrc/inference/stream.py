@@ -7,6 +7,7 @@ from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import islice
+from typing import Protocol
 
 from nsfrc.inference.folders import Item
 from nsfrc.inference.predictor import Decoded, Predictor
@@ -38,8 +39,14 @@ def stream(
         decoded.close()
 
 
+class Decoder(Protocol):
+    """Reads one image."""
+
+    def decode(self, item: Item) -> Decoded: ...
+
+
 def read_ahead(
-    predictor: Predictor, items: Iterable[Item], threads: int, ahead: int
+    predictor: Decoder, items: Iterable[Item], threads: int, ahead: int
 ) -> Generator[Decoded, None, None]:
     """Images in the order of the items, read by so many threads, at most `ahead` before they are wanted."""
     if not threads:

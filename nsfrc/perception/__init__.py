@@ -14,7 +14,9 @@ import torch
 
 from nsfrc.contexts import undisturbed
 from nsfrc.errors import NsfrcError, did_you_mean
+from nsfrc.models.model_file import find_model, is_model_file
 from nsfrc.perception.base import Fit, Perception
+from nsfrc.perception.vectors import Crisp, Wishes
 from nsfrc.perception.weights import checksum, load_into
 from nsfrc.perception.weights_folder import kept_weights
 from nsfrc.trust import refuse, search_path, would_run
@@ -62,16 +64,19 @@ class Adapted(Perception):
 
 def create(
     name: str | type, objects: int, weights: Path | None = None, device: str = "cpu", beside: Path | None = None,
-    trust: bool = False, asker: str | None = None,
+    trust: bool = False, asker: str | None = None, wishes: Wishes = Wishes(),  # noqa: B008 (it is frozen)
 ) -> Perception:
     """A perception model, ready for inference.
 
-    name: one of `names()`, or "module:Class" (modules in the current folder and in `beside` included) for any torch
-    module whose constructor takes `objects` and that has `dimensions` and `size`; or such a class. weights: a
-    safetensors file. beside: the folder of the program. trust: whether the module of "module:Class" may run.
-    asker: the program that names it, for the message where it may not.
+    name: one of `names()`, a model file such as best.onnx, or "module:Class" (modules in the current folder and in
+    `beside` included) for any torch module whose constructor takes `objects` and that has `dimensions` and `size`; or
+    such a class. weights: a safetensors file. beside: the folder of the program. trust: whether the module of
+    "module:Class" may run. asker: the program that names it, for the message where it may not. wishes: what is said of
+    a detector; crisp presence is the default of model files.
     """
     place = usable_device(device)
+    if is_model_file(name):
+        return present(_from_file(str(name), objects, weights, place, beside, trust, asker, wishes), wishes)
     if isinstance(name, str):
         found = _find(name, beside, trust, asker)
     else:
@@ -84,7 +89,25 @@ def create(
         model.identity = f"{name}:{checksum(model.state_dict())}"
     model = model.eval().to(place)
     _try_out(name, model, place)
-    return model
+    return present(model, wishes, by_default=False)
+
+
+def present(model: Perception, wishes: Wishes, by_default: bool = True) -> Perception:
+    """A perception whose objects are there with value 1, if that is wished for. by_default: where nothing is said."""
+    wanted = by_default if wishes.crisp is None else wishes.crisp
+    return Crisp(model, wishes.least).eval() if wanted and not isinstance(model, Crisp) else model
+
+
+def _from_file(
+    name: str, objects: int, weights: Path | None, device: str, beside: Path | None, trust: bool, asker: str | None,
+    wishes: Wishes,
+) -> Perception:
+    from nsfrc.perception.detector import open_detector
+
+    path = find_model(name, beside)
+    if weights is not None:
+        raise NsfrcError(f"{path} has its weights in it: leave out --weights")
+    return open_detector(path, objects, wishes, device, trust, asker)
 
 
 def adopt(module: torch.nn.Module, objects: int, device: str = "cpu") -> Perception:
@@ -160,7 +183,8 @@ def _find(name: str, beside: Path | None = None, trust: bool = False, asker: str
     if ":" in name:
         return _users(name, beside, trust, asker)
     hint = did_you_mean(name, names()) or f"there are {', '.join(names())}"
-    raise NsfrcError(f"there is no perception called {name!r}: {hint}; for your own write module:Class")
+    raise NsfrcError(f"there is no perception called {name!r}: {hint}; for your own give a model file, best.onnx, or "
+                     f"write module:Class")
 
 
 def _users(name: str, beside: Path | None, trust: bool, asker: str | None) -> Any:
@@ -231,7 +255,7 @@ def _check(name: str, model: Perception, objects: int) -> None:
 
 def _try_out(name: str, model: Perception, device: str) -> None:
     """That two grey images give [2, E, D]: better said now than in the middle of a folder."""
-    if type(model).__module__ in BUILT_IN_MODULES:
+    if type(model).__module__ in BUILT_IN_MODULES or not getattr(model, "looks", True):
         return
     wanted = [2, model.objects, len(model.dimensions)]
     kind = next((p.dtype for p in model.parameters() if p.is_floating_point()), torch.float32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, Self
@@ -12,7 +13,7 @@ import torch
 
 from nsfrc.errors import NsfrcError
 
-Fit = Literal["letterbox", "stretch"]
+Fit = Literal["letterbox", "stretch", "grey_bars", "filled"]
 NEAR = 0.05  # the logarithm of how far proportions may be from those wanted; 4:3 and 3:2 are more than twice as far
 
 
@@ -21,7 +22,8 @@ class Perception(torch.nn.Module):
 
     dimensions: the D names, such as ("x1", …, "red", …, "objectness"). Neural predicates find their entries by name:
     `color(obj1, red)` reads "red". size: (H, W) that images are brought to. objects: E. fit: how they are brought to
-    it, "letterbox" with their proportions kept and bars beside them, or "stretch" to fill it.
+    it, "letterbox" with their proportions kept and bars beside them, or "stretch" to fill it; "grey_bars" and "filled"
+    are the same as ultralytics does it, and boxes are then fractions of the picture, not of the frame.
     identity: what calibration goes by; it changes whenever the weights do. piece: where set, a folder of images goes
     through a CPU in pieces of exactly this many, as the last digits of convolutions depend on how many there are.
     """
@@ -35,6 +37,11 @@ class Perception(torch.nn.Module):
     proportions: float | None = None  # width / height of the images it was made for, where others mislead it
     # After a call: how many more objects, as sure as not, each of its images has than E, [B]; None if it does not say.
     further: torch.Tensor | None = None
+
+    def see(self, images: torch.Tensor, frames: Sequence[tuple[float, ...]] | None) -> torch.Tensor:
+        """As a call. frames: where in each image the picture lies, (x1, y1, x2, y2) as fractions; None: everywhere."""
+        found: torch.Tensor = self(images)
+        return found
 
     @classmethod
     def build(cls, objects: int, weights: Path | None) -> Self:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -87,7 +87,7 @@ class FactsConverter(torch.nn.Module):
     def _measuring(self) -> list[Valuation]:
         return [v for v in self.numbers.values() if isinstance(v, Valuation)]
 
-    def _learners(self) -> Iterator[tuple[str, object, str]]:
+    def learners(self) -> Iterator[tuple[str, object, str]]:
         """Whatever may have parameters: its name in a file of concepts, itself, and how messages call it."""
         for valuation in (*self._valuations(), *self._measuring()):
             name = valuation.registered.name
@@ -98,7 +98,7 @@ class FactsConverter(torch.nn.Module):
 
     def _load(self, path: Path) -> None:
         entries = concepts.read(path)
-        used = [name for name, _, _ in self._learners()]
+        used = [name for name, _, _ in self.learners()]
         for name in entries:
             # Others that nobody has registered may be for a plug-in or a comparison that this program does without.
             is_name = name.isidentifier() and name not in names()
@@ -107,26 +107,29 @@ class FactsConverter(torch.nn.Module):
         if not any(name in used for name in entries):
             others = ", ".join(entries) or "nothing"
             raise NsfrcError(f"{path} has parameters of {others}; the neural predicates here are {', '.join(used)}")
-        for name, learner, _ in self._learners():
+        for name, learner, _ in self.learners():
             if name in entries:
                 concepts.set_parameters(learner, entries[name], f"{path}: {name}")
 
-    def save_concepts(self, path: Path | str, made_by: dict[str, Any] | None = None) -> None:
+    def save_concepts(
+        self, path: Path | str, made_by: dict[str, Any] | None = None, only: Collection[str] | None = None
+    ) -> None:
         """Write what was learnt to a file that `parameters` reads; entries of other predicates that it has stay.
 
         These are parameters and persistent buffers of every neural predicate and number that is a module, in full
         precision, the temperature of every comparison and the probabilities that are learnt.
-        made_by: notes on their making, kept beside them.
+        made_by: notes on their making, kept beside them. only: those of these names.
         """
         entries: concepts.Entries = {}
-        for name, learner, spoken in self._learners():
+        for name, learner, spoken in self.learners():
             entry = concepts.parameters_of(learner)
             if entry != entries.setdefault(name, entry):  # the file knows predicates by name alone
                 raise NsfrcError(f"{spoken} and another {name} have learnt different parameters, and {path} has room "
                                  f"for only one of them: rename one")
-        entries = {name: {**entry, concepts.MADE_BY: made_by or {}} for name, entry in entries.items() if entry}
+        entries = {name: {**entry, concepts.MADE_BY: made_by or {}} for name, entry in entries.items()
+                   if entry and (only is None or name in only)}
         if not entries:
-            used = ", ".join(name for name, _, _ in self._learners())
+            used = ", ".join(name for name, _, _ in self.learners())
             raise NsfrcError(f"nothing to write to {path}: none of the neural predicates here has parameters ({used})")
         concepts.add(Path(path), entries)
 

@@ -49,8 +49,10 @@ class Valuation(torch.nn.Module):
         if self.once:  # atoms that name the same constants are valued once
             arguments, inverse = np.unique(np.sort(arguments, axis=1), axis=0, return_inverse=True)
         self.names = [tuple(t.constants[i] for i in arguments[:, k]) for k, t in enumerate(types)]
-        self.known = [all(name in dimensions for name in column) for column in self.names]
-        columns = [[dimensions.get(name, -1) for name in column] for column in self.names]
+        # An entry may be called by type and constant, as "class:x", where the constant alone is something else.
+        columns = [[dimensions.get(f"{t.name}:{name}", dimensions.get(name, -1)) for name in column]
+                   for t, column in zip(types, self.names, strict=True)]
+        self.known = [min(column, default=0) >= 0 for column in columns]
         for name, table in (("arguments", arguments.T), ("inverse", inverse.reshape(-1)), ("columns", columns)):
             tensor = torch.from_numpy(np.ascontiguousarray(table, dtype=np.int64))
             self.register_buffer(name, tensor, persistent=False)

@@ -21,7 +21,7 @@ def test_classes(here: Run) -> None:
     assert "accuracy 75.00% (3 of 4)" in out and "threshold" not in out
     assert "labels      class0 is warm(img), class1 is cold(img), class2 is odd(img) (class folders)\n" in out
     rows = csv_rows(here.folder / "r.csv")
-    assert list(rows[0]) == ["file", "label", "warm(img)", "cold(img)", "odd(img)", "answer", "error"]
+    assert list(rows[0]) == ["file", "label", "warm(img)", "cold(img)", "odd(img)", "answer", "error", "left_out"]
     assert [(r["label"], r["answer"]) for r in rows] == [
         ("warm(img)", "warm(img)"), ("warm(img)", "cold(img)"), ("cold(img)", "cold(img)"), ("odd(img)", "odd(img)"),
     ]

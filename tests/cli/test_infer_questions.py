@@ -26,7 +26,7 @@ cold(X) :- in(O, X), color(O, blue).
 """
 LABELS = "file,red,square,classes\n1.png,1,0,warm\n2.png,1,1,cold\n3.png,0,,none\n"
 HEADER = ["file", "label red(img)", "label square(img)", "label classes", "red(img)", "square(img)", "warm(img)",
-          "cold(img)", "answer red(img)", "answer square(img)", "answer classes", "error"]
+          "cold(img)", "answer red(img)", "answer square(img)", "answer classes", "error", "left_out"]
 
 
 @pytest.fixture
@@ -60,8 +60,8 @@ def test_each_question_has_its_answer(three: Run) -> None:
     rows = csv_rows(three.folder / "r.csv")
     assert list(rows[0]) == HEADER
     assert list(rows[1].values()) == ["2.png", "true", "true", "cold(img)", "0.0000", "1.0000", "0.0000", "1.0000",
-                                      "false", "true", "cold(img)", ""]
-    assert list(rows[3].values()) == ["4.png", *[""] * 10, "the file is empty; get a fresh copy"]
+                                      "false", "true", "cold(img)", "", ""]
+    assert list(rows[3].values()) == ["4.png", *[""] * 10, "the file is empty; get a fresh copy", ""]
     page = parse((three.folder / "r.html").read_text())
     card = next(page.all("article", "wrong"))
     assert [one.one("h4").one("code").text for one in card.all("section", "question")] == [

@@ -40,10 +40,10 @@ def test_csv(asked: tuple[Question, ...], tmp_path: Path) -> None:
         writer.finish()
     with open(tmp_path / "r.csv", newline="", encoding="utf-8") as file:
         header, first, second = csv.reader(file)
-    assert header == ["file", "label", *(["score"] if asked is ONE else ATOMS), "answer", "error"]
+    assert header == ["file", "label", *(["score"] if asked is ONE else ATOMS), "answer", "error", "left_out"]
     label, answer = ("true", "true") if asked is ONE else ATOMS
-    assert first == ["a.png", label, *[f"{s:.4f}" for s in scores], answer, ""]
-    assert second == [FAILED.file, "", *[""] * len(asked[0].atoms), "", FAILED.error]
+    assert first == ["a.png", label, *[f"{s:.4f}" for s in scores], answer, "", ""]
+    assert second == [FAILED.file, "", *[""] * len(asked[0].atoms), "", FAILED.error, ""]
     assert sorted(p.name for p in tmp_path.iterdir()) == ["r.csv"]
 
 
@@ -142,7 +142,7 @@ def test_a_part_of_unknown_origin_is_refused(note: str | None, tmp_path: Path) -
 
 @pytest.mark.parametrize(("suffix", "line"), [
     ("csv", b"a.png,true"), ("csv", b"a.png,true,much,true,"), ("csv", b"\xff\xfe"), ("csv", b'"a'),
-    ("csv", b"a.png,,0.5,maybe,"), ("csv", b"a.png,true,nan,true,"), ("csv", b"a.png,true,inf,true,"),
+    ("csv", b"a.png,,0.5,maybe,,"), ("csv", b"a.png,true,nan,true,,"), ("csv", b"a.png,true,inf,true,,"),
     ("jsonl", b"[]"), ("jsonl", b"{}"), ("jsonl", b"{"), ("jsonl", b'{"file": 1, "score": null, "answer": "x"}'),
 ])
 def test_spoilt_rows_are_refused(suffix: str, line: bytes, tmp_path: Path) -> None:

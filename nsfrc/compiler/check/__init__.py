@@ -14,33 +14,39 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 from nsfrc.compiler.check.clauses import define
 from nsfrc.compiler.check.declare import declare
 from nsfrc.compiler.check.infer import Signatures, infer
 from nsfrc.compiler.check.needs import warn_unneeded, without_unneeded
 from nsfrc.compiler.check.repeats import possible_drafts, possible_facts
+from nsfrc.compiler.check.seen import with_atoms
 from nsfrc.compiler.check.targets import read_classes, read_targets, read_thresholds
 from nsfrc.compiler.check.typed import Typing
 from nsfrc.compiler.check.vocabulary import Vocabulary
 from nsfrc.compiler.ir import BACKGROUND, CHANCE, COUNTED, DERIVED, NEURAL, Clause, Predicate, PredicateKey, Program
 from nsfrc.compiler.syntax import BROKEN, Sentence
 from nsfrc.errors import Diagnostics
+from nsfrc.models.outside import Outside
 
 __all__ = ["check"]
 
 
 def check(
-    sentences: Sequence[Sentence], name: str, found: Diagnostics, slots: Mapping[str, int] | None = None
+    sentences: Sequence[Sentence], name: str, found: Diagnostics, slots: Mapping[str, int] | None = None,
+    outside: Outside = Outside(), folder: Path = Path(),  # noqa: B008 (both are values)
 ) -> Program:
     """The program that the sentences make.
 
-    `slots` overrides the size of types declared with slots(N). Warnings are left in `found`; raises
+    `slots` overrides the size of types declared with slots(N); `outside` and `folder` say where class names of a
+    perception are found. Warnings are left in `found`; raises
     CompileError with everything in `found` when there is an error in it.
     """
     lost = frozenset(word for sentence in sentences if sentence.kind == BROKEN for word in sentence.words)
     vocabulary = Vocabulary(found, lost=lost)
-    declarations = declare(sentences, vocabulary, slots or {})
+    declarations = declare(sentences, vocabulary, slots or {}, outside, folder)
+    sentences = with_atoms(sentences, vocabulary.aliases)
     facts, drafts = define(sentences, vocabulary)
     signatures = infer(vocabulary, facts, drafts)
     facts, drafts = possible_facts(facts, signatures, vocabulary), possible_drafts(drafts, signatures, vocabulary)

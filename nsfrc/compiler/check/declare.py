@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import TypeGuard
 
-from nsfrc.compiler.check import foreign, measures, shipped
+from nsfrc.compiler.check import foreign, measures, seen, shipped
 from nsfrc.compiler.check.builtin import is_core
 from nsfrc.compiler.check.vocabulary import Declared, Vocabulary, and_more, text, where
 from nsfrc.compiler.ir import (
@@ -36,8 +37,10 @@ from nsfrc.compiler.syntax import (
     spine,
 )
 from nsfrc.errors import Span
+from nsfrc.models.outside import Outside
 
 MAX_SLOTS = 100_000
+AUTO_SLOTS = 10  # of slots(auto), before the images are known
 MAX_ARGUMENTS = 50  # an argument is a dimension of an array, of which numpy has 64
 
 # What other Prolog systems need and this compiler does not.
@@ -60,8 +63,14 @@ class Declarations:
     thresholds: list[tuple[Term, float]] = field(default_factory=list)
 
 
-def declare(sentences: Sequence[Sentence], vocabulary: Vocabulary, slots: Mapping[str, int]) -> Declarations:
-    """Fill the vocabulary's types and declared predicates; `slots` overrides `slots(N)` by type name."""
+def declare(
+    sentences: Sequence[Sentence], vocabulary: Vocabulary, slots: Mapping[str, int],
+    outside: Outside = Outside(), folder: Path = Path(),  # noqa: B008 (both are values)
+) -> Declarations:
+    """Fill the vocabulary's types and declared predicates.
+
+    slots: overrides `slots(N)` by type name. outside, folder: where `from_perception` finds the names of classes.
+    """
     reader = _Directives(vocabulary)
     own = foreign.own_names(sentences)
     for sentence in sentences:
@@ -77,7 +86,9 @@ def declare(sentences: Sequence[Sentence], vocabulary: Vocabulary, slots: Mappin
         elif sentence.kind == CLAUSE and is_query(sentence.term, vocabulary):
             reader.result.targets.append(sentence.term.args[0])
     reader.override(slots)
+    seen.fill(reader.from_perception, reader.result.settings, vocabulary, outside, folder)
     vocabulary.semantics = reader.result.settings.semantics
+    reader.check_auto()
     vocabulary.index_constants()
     reader.check_signatures()
     return reader.result
@@ -101,6 +112,7 @@ class _Directives:
         self.result = Declarations()
         self._type_names: list[tuple[Declared, list[Span]]] = []
         self._set: dict[str, Span] = {}
+        self.from_perception: list[DataType] = []
         self._readers: dict[tuple[str, int], Callable[[Compound], None]] = {
             ("type", 2): self._type,
             ("pred", 1): self._predicate,
@@ -115,6 +127,9 @@ class _Directives:
             ("classes", 1): self._classes,
             ("perception", 1): self._perception,
             ("semantics", 1): self._semantics,
+            ("model", 1): self._seen,
+            ("presence", 1): self._seen,
+            ("attributes", 1): self._seen,
         }
 
     def knows(self, goal: Term) -> bool:
@@ -166,16 +181,24 @@ class _Directives:
             message = f"type {name} is already declared {where(first.span, goal.span)}"
             self.found.error("declared-twice", goal.span, message)
             return
+        if isinstance(values, Name) and values.name == seen.FROM:
+            datatype = DataType(name.name, (), ATTRIBUTE, False, goal.span)
+            self.vocabulary.types[name.name] = datatype
+            self.from_perception.append(datatype)
+            return
         is_slots = calls(values, "slots", 1)
         read = self._slots if is_slots else self._constants
         constants = read(name.name, values.args[0] if calls(values, "slots", 1) else values)
         role = INPUT if name.name == "image" else OBJECT if is_slots or name.name == "object" else ATTRIBUTE
-        self.vocabulary.types[name.name] = DataType(name.name, constants, role, is_slots, goal.span)
+        auto = calls(values, "slots", 1) and _is_auto(values.args[0])
+        self.vocabulary.types[name.name] = DataType(name.name, constants, role, is_slots, goal.span, auto)
 
     def _slots(self, name: str, count: Term) -> tuple[str, ...]:
+        if _is_auto(count):
+            return slot_names(name, AUTO_SLOTS)
         if not (isinstance(count, Number) and isinstance(count.value, int)):
             hint = f":- type({quoted(name)}, slots(4))."
-            self.found.error("bad-slots", count.span, "slots needs a whole number", hint)
+            self.found.error("bad-slots", count.span, "slots needs a whole number, or auto", hint)
             return ()
         if count.value < 1:
             self.found.error("bad-slots", count.span, f"type {quoted(name)} has no constants: slots must be at least 1")
@@ -328,6 +351,22 @@ class _Directives:
         elif self._once(goal):
             self.result.settings = replace(self.result.settings, semantics=value.name)
 
+    def _seen(self, goal: Compound) -> None:
+        """What is said of perception; see `seen`."""
+        if not self._once(goal):
+            return
+        if goal.name == "attributes":
+            self.result.settings = seen.read_attributes(goal, self.result.settings, self.vocabulary)
+        else:
+            read = seen.read_model if goal.name == "model" else seen.read_presence
+            self.result.settings = read(goal, self.result.settings, self.found)
+
+    def check_auto(self) -> None:
+        """The paper's values depend on how many objects there could be, so that nothing may choose their number."""
+        for datatype in self.vocabulary.types.values():
+            if datatype.auto:
+                self.vocabulary.needs_anchored(datatype.span, "slots(auto)")
+
     def override(self, slots: Mapping[str, int]) -> None:
         """Replace the number of slots of the named types."""
         types = self.vocabulary.types
@@ -344,7 +383,11 @@ class _Directives:
                 message = f"slots of {quoted(name)} must be from 1 to {MAX_SLOTS}, not {count}"
                 self.found.error("bad-slots", datatype.span, message)
             else:
-                types[name] = replace(datatype, constants=slot_names(name, count))
+                types[name] = replace(datatype, constants=slot_names(name, count), auto=False)
+
+
+def _is_auto(count: Term) -> bool:
+    return isinstance(count, Name) and count.name == "auto"
 
 
 def slot_names(name: str, count: int) -> tuple[str, ...]:

@@ -65,6 +65,7 @@ class Vocabulary:
     counted: dict[PredicateKey, Count] = field(default_factory=dict)
     numbers: dict[PredicateKey, Number] = field(default_factory=dict)
     chances: dict[PredicateKey, tuple[Chance, Span]] = field(default_factory=dict)
+    aliases: dict[str, str] = field(default_factory=dict)  # what else classes of perception may be called
 
     def needs_anchored(self, span: Span | None, what: str) -> bool:
         """Whether what the paper's arithmetic has no place for is asked of it, which is reported."""

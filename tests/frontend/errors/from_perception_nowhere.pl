@@ -1,0 +1,8 @@
+:- type(image, [img]).
+:- type(object, slots(auto)).
+:- type(class, from_perception).
+:- neural(in(object, image)).
+:- neural(class(object, class)).
+:- target(kp(img)).
+
+kp(X) :- in(O, X), class(O, person).
