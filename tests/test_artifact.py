@@ -148,13 +148,13 @@ def test_a_newer_format_is_refused(saved: Path) -> None:
         tensors.clear()
 
     rewrite(saved, newer)
-    with pytest.raises(NsfrcError, match=r"written by nsfrc 9\.1 in format 4; .* reads format 3: update nsfrc"):
+    with pytest.raises(NsfrcError, match=r"written by nsfrc 9\.1 in format 3; .* reads format 2: update nsfrc"):
         load(saved)
 
 
 def test_an_older_format_is_refused_with_the_remedy(saved: Path) -> None:
     rewrite(saved, lambda header, _: header.update(format=1))
-    with pytest.raises(NsfrcError, match=r"in format 1; .* reads format 3: compile the program again"):
+    with pytest.raises(NsfrcError, match=r"in format 1; .* reads format 2: compile the program again"):
         load(saved)
 
 

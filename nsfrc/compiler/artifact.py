@@ -30,7 +30,7 @@ from nsfrc.errors import NsfrcError
 from nsfrc.files import write_whole
 from nsfrc.program import Program
 
-FORMAT = 3
+FORMAT = 2
 
 # What grounding made and the program alone does not tell; the rest of the ground program follows from it.
 _GROUND = ("pair_clause", "pair_head", "pair_start", "power")
