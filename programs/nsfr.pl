@@ -144,6 +144,10 @@ setting(perception(_)).
 setting(threshold(_)).
 setting(threshold(_, _)).
 setting(classes(_)).
+setting(learn(_)).
+setting(vars(_, _)).
+setting(body(_)).
+setting(body(_, _)).
 
 signature(Source, Name, Arity, Types) :-
     ( declared(Source, pred, Signature) ; declared(Source, neural, Signature) ),

@@ -7,6 +7,7 @@
     measures      numbers of objects, and comparisons of them as atoms; chances: probabilities of clauses, likewise
     typed         names, arities, constants and variables of every atom
     targets       what is asked, as ground atoms
+    learning      what `nsfrc learn` is asked for
     needs         warnings about what no target needs, and included files without it
 """
 
@@ -52,8 +53,11 @@ def check(
     classes = read_classes(declarations.classes, targets, clauses, vocabulary, signatures, typing)
     thresholds = read_thresholds(declarations.thresholds, targets, classes, vocabulary)
     targets = (*targets, *classes)
+    learning = declarations.learning.resolve(signatures)
     vocabulary.report_unknown()
-    if not declarations.targets and not declarations.classes and not lost:
+    if learning is not None:
+        pass  # it may need whatever there is, and what it finds is asked
+    elif not declarations.targets and not declarations.classes and not lost:
         found.warn("no-target", None, f"{name} has no target", "say what is asked: :- target(kp(img)).")
     elif not found.failed:
         warn_unneeded(targets, clauses, facts, vocabulary)
@@ -69,6 +73,7 @@ def check(
         settings=replace(declarations.settings, thresholds=thresholds),
         classes=classes,
         numbers=tuple(vocabulary.numbers.values()),
+        learning=learning,
     ))
 
 

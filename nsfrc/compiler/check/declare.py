@@ -8,6 +8,7 @@ from typing import TypeGuard
 
 from nsfrc.compiler.check import foreign, measures, shipped
 from nsfrc.compiler.check.builtin import is_core
+from nsfrc.compiler.check.learning import LearningReader
 from nsfrc.compiler.check.vocabulary import Declared, Vocabulary, and_more, text, where
 from nsfrc.compiler.ir import (
     ATTRIBUTE,
@@ -54,6 +55,7 @@ class Declarations:
     classes: the directive, where there is one. thresholds: for single targets, terms as written.
     """
 
+    learning: LearningReader
     targets: list[Term] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     classes: Compound | None = None
@@ -79,6 +81,7 @@ def declare(sentences: Sequence[Sentence], vocabulary: Vocabulary, slots: Mappin
     reader.override(slots)
     vocabulary.semantics = reader.result.settings.semantics
     vocabulary.index_constants()
+    reader.settle_learning()
     reader.check_signatures()
     return reader.result
 
@@ -98,7 +101,7 @@ class _Directives:
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary, self.found = vocabulary, vocabulary.found
-        self.result = Declarations()
+        self.result = Declarations(LearningReader(vocabulary))
         self._type_names: list[tuple[Declared, list[Span]]] = []
         self._set: dict[str, Span] = {}
         self._readers: dict[tuple[str, int], Callable[[Compound], None]] = {
@@ -115,6 +118,10 @@ class _Directives:
             ("classes", 1): self._classes,
             ("perception", 1): self._perception,
             ("semantics", 1): self._semantics,
+            ("learn", 1): self.result.learning.learn,
+            ("vars", 2): self.result.learning.vars,
+            ("body", 1): self.result.learning.body,
+            ("body", 2): self.result.learning.body,
         }
 
     def knows(self, goal: Term) -> bool:
@@ -241,6 +248,10 @@ class _Directives:
         else:
             self.vocabulary.declare(declared)
             self._type_names.append((declared, [arg.span for arg in args]))
+
+    def settle_learning(self) -> None:
+        """Declare what is to be learnt."""
+        self._type_names += self.result.learning.settle()
 
     def check_signatures(self) -> None:
         """Every type that a predicate names must exist; run when all directives have been read."""
