@@ -19,6 +19,7 @@ from dataclasses import replace
 from nsfrc.compiler.check.clauses import define
 from nsfrc.compiler.check.declare import declare
 from nsfrc.compiler.check.infer import Signatures, infer
+from nsfrc.compiler.check.learning import with_stand_in
 from nsfrc.compiler.check.needs import warn_unneeded, without_unneeded
 from nsfrc.compiler.check.repeats import possible_drafts, possible_facts
 from nsfrc.compiler.check.targets import read_classes, read_targets, read_thresholds
@@ -62,7 +63,7 @@ def check(
     elif not found.failed:
         warn_unneeded(targets, clauses, facts, vocabulary)
     found.stop()
-    return without_unneeded(Program(
+    return with_stand_in(without_unneeded(Program(
         name=name,
         types=tuple(vocabulary.types.values()),
         predicates=(*_predicates(vocabulary, signatures, clauses), *typing.comparisons.predicates(),
@@ -74,7 +75,7 @@ def check(
         classes=classes,
         numbers=tuple(vocabulary.numbers.values()),
         learning=learning,
-    ))
+    )))
 
 
 def _predicates(

@@ -6,11 +6,23 @@ They change nothing of what a program means: a predicate that is to be learnt is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from nsfrc.compiler.check.builtin import is_core
 from nsfrc.compiler.check.vocabulary import Declared, Vocabulary, text, where
-from nsfrc.compiler.ir import Allowed, Learning, PredicateKey, Target, quoted
+from nsfrc.compiler.ir import (
+    DERIVED,
+    NEURAL,
+    Allowed,
+    Atom,
+    Clause,
+    Learning,
+    PredicateKey,
+    Program,
+    Target,
+    Var,
+    quoted,
+)
 from nsfrc.compiler.syntax import Compound, ListTerm, Name, Number, Term, calls
 from nsfrc.errors import Span
 
@@ -176,3 +188,23 @@ class LearningReader:
         else:
             return Allowed(one.key, most, symmetric)
         return None
+
+
+def with_stand_in(program: Program) -> Program:
+    """A program without clauses has nothing to ground, so one whose clauses are all still to be learnt gets a clause.
+
+    It has no span and asks nothing that a target would need.
+    """
+    neural = [predicate for predicate in program.predicates if predicate.role == NEURAL and predicate.types]
+    if program.learning is None or program.clauses or not neural or not program.learning.targets:
+        return program
+    head = program.predicate(program.learning.targets[0].key)
+    fewest = min(neural, key=lambda predicate: len(predicate.types))
+    of_head = {name: Var(f"_X{i}") for i, name in enumerate(head.types)}
+    args = tuple(of_head.get(name) or Var(f"_A{i}") for i, name in enumerate(fewest.types))
+    types = [*((of_head[name].name, name) for name in dict.fromkeys(head.types)),
+             *((arg.name, name) for arg, name in zip(args, fewest.types, strict=True) if name not in of_head)]
+    clause = Clause(Atom(head.name, tuple(of_head[name] for name in head.types)), (Atom(fewest.name, args),), (),
+                    tuple(types))
+    derived = tuple(replace(p, role=DERIVED) if p.key == head.key else p for p in program.predicates)
+    return replace(program, clauses=(clause,), predicates=derived)
