@@ -13,6 +13,8 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` im
     from nsfrc.errors import CompileError, Diagnostic, NsfrcError
     from nsfrc.inference.predictor import Predictor
     from nsfrc.inference.results import Results, infer
+    from nsfrc.learning.api import learn
+    from nsfrc.learning.results import Learnt
     from nsfrc.pipelines import Pipeline, pipeline
     from nsfrc.prediction import Prediction
     from nsfrc.program import Program, compile, load
@@ -42,8 +44,8 @@ if (_Checkout.root / "setup.py").exists() and (_Checkout.root / "grammars").is_d
     sys.meta_path.insert(0, _Checkout)
 
 __all__ = [
-    "CompileError", "Diagnostic", "FactsConverter", "NsfrcError", "Pipeline", "Prediction", "Predictor", "Program",
-    "Reasoner", "Results", "__version__", "check", "compile", "infer", "load", "neural_predicate", "number", "pipeline",
+    "CompileError", "Diagnostic", "FactsConverter", "Learnt", "NsfrcError", "Pipeline", "Prediction", "Predictor", "Program",
+    "Reasoner", "Results", "__version__", "check", "compile", "infer", "learn", "load", "neural_predicate", "number", "pipeline",
 ]
 
 _PUBLIC = {
@@ -58,6 +60,8 @@ _PUBLIC = {
     "infer": "nsfrc.inference.results",
     "Results": "nsfrc.inference.results",
     "Predictor": "nsfrc.inference.predictor",
+    "learn": "nsfrc.learning.api",
+    "Learnt": "nsfrc.learning.results",
     "FactsConverter": "nsfrc.valuation",
     "NsfrcError": "nsfrc.errors",
     "CompileError": "nsfrc.errors",
@@ -66,7 +70,7 @@ _PUBLIC = {
     "number": "nsfrc.valuation",
 }
 # Modules that `import nsfrc` alone gives too, as `nsfrc.explain.explain`.
-_MODULES = ("data", "errors", "explain", "inference", "perception", "pipelines", "program", "reasoner", "training",
+_MODULES = ("data", "errors", "explain", "inference", "learning", "perception", "pipelines", "program", "reasoner", "training",
             "valuation")
 
 

@@ -199,11 +199,28 @@ def _counts(basis: Basis, found: Sequence[Relation]) -> Iterator[Relation]:
                     continue  # which a variable, or a negation, says more plainly
                 yield Relation(f"{counted}, {{N}} {op} {size}", holds[:, None], 0, COUNT, f"count {op} {len(who.texts)}",
                                who.uses, inner=True)
+    yield from _evenly(basis, numbers)
     for (one, n), (two, m) in combinations(numbers, 2):
         if one.groups == two.groups and one.groups[0] != CHAIN:
             for (a, left), (b, right) in (((one, n), (two, m)), ((two, m), (one, n))):
                 yield _compared(basis, a, b, ">", left > right)
             yield _compared(basis, one, two, "=:=", n == m)
+
+
+def _evenly(basis: Basis, numbers: Sequence[tuple[_Described, np.ndarray]]) -> Iterator[Relation]:
+    """As many objects of each kind: three red, three yellow and three blue ones."""
+    for group in dict.fromkeys(who.groups for who, _ in numbers):
+        some = [(who, number) for who, number in numbers if who.groups == group]
+        if not 3 <= len(some) <= 6:
+            continue
+        goals, even, letters = [], np.ones(basis.seen.examples, dtype=bool), iter("NMKLSTUVRQ")
+        for (one, n), (two, m) in zip(some, some[1:], strict=False):
+            a, b = next(letters), next(letters)
+            first, second = _joined(_goals(basis, one, "{P}")), _joined(_goals(basis, two, "{P}"))
+            goals += [f"aggregate_all(count, {first}, {{{a}}})", f"aggregate_all(count, {second}, {{{b}}})",
+                      f"{{{a}}} =:= {{{b}}}"]
+            even &= n == m
+        yield Relation(", ".join(goals), even[:, None], 0, COUNT, "evenly", some[0][0].uses, inner=True)
 
 
 def _compared(basis: Basis, one: _Described, two: _Described, op: str, holds: np.ndarray) -> Relation:

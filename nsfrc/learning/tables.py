@@ -94,6 +94,12 @@ class Tables:
             assignments *= np.maximum(self.counts - i, 0)
         return -(-assignments // 64)
 
+    def add(self, relation: Relation) -> int:
+        """One more relation; literals that were there keep their names."""
+        self.relations.append(relation)
+        self._tables.clear()
+        return len(self.relations) - 1
+
     def fits(self, k: int) -> bool:
         """Whether a table of k variables is worth its memory, and anybody has so many objects."""
         if k in self._tables:
