@@ -44,8 +44,9 @@ if (_Checkout.root / "setup.py").exists() and (_Checkout.root / "grammars").is_d
     sys.meta_path.insert(0, _Checkout)
 
 __all__ = [
-    "CompileError", "Diagnostic", "FactsConverter", "Learnt", "NsfrcError", "Pipeline", "Prediction", "Predictor", "Program",
-    "Reasoner", "Results", "__version__", "check", "compile", "infer", "learn", "load", "neural_predicate", "number", "pipeline",
+    "CompileError", "Diagnostic", "FactsConverter", "Learnt", "NsfrcError", "Pipeline", "Prediction", "Predictor",
+    "Program", "Reasoner", "Results", "__version__", "check", "compile", "infer", "learn", "load", "neural_predicate",
+    "number", "pipeline",
 ]
 
 _PUBLIC = {
@@ -70,8 +71,8 @@ _PUBLIC = {
     "number": "nsfrc.valuation",
 }
 # Modules that `import nsfrc` alone gives too, as `nsfrc.explain.explain`.
-_MODULES = ("data", "errors", "explain", "inference", "learning", "perception", "pipelines", "program", "reasoner", "training",
-            "valuation")
+_MODULES = ("data", "errors", "explain", "inference", "learning", "perception", "pipelines", "program", "reasoner",
+            "training", "valuation")
 
 
 def __getattr__(name: str) -> Any:

@@ -11,8 +11,8 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
-from nsfrc.compiler.ir import GAMMA_RANGE, LEAST_GAMMA, MOST_GAMMA
 from nsfrc.candidates import Candidates
+from nsfrc.compiler.ir import GAMMA_RANGE, LEAST_GAMMA, MOST_GAMMA
 from nsfrc.engines import Run, engine
 from nsfrc.engines.base import negative, not_finite
 from nsfrc.errors import NsfrcError

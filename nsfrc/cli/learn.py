@@ -46,7 +46,8 @@ The program says what is to be learnt, with :- learn(kp(image)). or, for classes
 @click.argument("program", shell_complete=programs)
 @click.option("--images", type=click.Path(exists=True, path_type=Path), metavar="DIR", multiple=True,
               help="A folder of images, with folders true/ and false/ or one for each class; repeatable.")
-@click.option("--facts", type=FILE, help="Instead of images: JSON lines, one world per line, as nsfrc reason takes them.")
+@click.option("--facts", type=FILE,
+              help="Instead of images: JSON lines, one world per line, as nsfrc reason takes them.")
 @click.option("--labels", type=FILE, metavar="FILE.csv",
               help="The labels: a column file (with --facts: world, the number of the line), then one with 1, 0, true, "
                    "false or nothing, or classes with names of classes. [from folders]")
@@ -59,10 +60,12 @@ The program says what is to be learnt, with :- learn(kp(image)). or, for classes
 @click.option("--beam", type=click.IntRange(1, 10_000), default=30, show_default=True,
               help="Clauses that are kept at each length and number of variables; more take longer and miss less.")
 @click.option("--concepts", is_flag=True,
-              help="Then adjust concepts and temperatures to the labels, through the learnt rules; they go beside --out.")
+              help="Then adjust concepts and temperatures to the labels, through the learnt rules; they go beside "
+                   "--out.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True,
               help="Seed of the labels that are held out to check the rules.")
-@click.option("--seconds", type=click.FloatRange(0, min_open=True), help="Stop the search after so long. [when it is done]")
+@click.option("--seconds", type=click.FloatRange(0, min_open=True),
+              help="Stop the search after so long. [when it is done]")
 @click.option("--perception", metavar="NAME", shell_complete=perceptions,
               help="A registered name, or module:Class with --trust. [from the program, or yolo]")
 @click.option("--weights", type=FILE, help="Weights of the perception, a safetensors file. [those that ship]")
@@ -97,7 +100,8 @@ def command(
         given = _Given(base, source, images, facts, labels, out, resume)
         evidence, rows = given.read(perception, weights, trust, show)
         with _stoppable() as stopped:
-            learner = Learner(source, evidence, rows, Options(clauses, noise, beam, seed, seconds), show.searching, stopped)
+            options = Options(clauses, noise, beam, seed, seconds)
+            learner = Learner(source, evidence, rows, options, show.searching, stopped)
             show.remarks(learner.remarks)
             found = learner.run()
         show.done()
@@ -124,7 +128,7 @@ def _refuse(
     if facts is not None and labels is None:
         raise NsfrcError("facts have no labels of their own: give --labels FILE.csv, with the columns world and kp")
     if facts is not None and concepts:
-        raise NsfrcError("--concepts adjusts what perception's objects mean, and there is none with --facts: leave it out")
+        raise NsfrcError("--concepts adjusts what objects mean that perception saw, and with --facts there are none")
     if facts is not None and resume:
         raise NsfrcError("--resume saves looking at images again; with --facts start without it")
     if out.suffix != ".pl":
@@ -146,7 +150,9 @@ class _Given:
     resume: bool
     pictures: dict[str, Path] = field(default_factory=dict)
 
-    def read(self, perception: str | None, weights: Path | None, trust: bool, show: _Shown) -> tuple[Evidence, list[Any]]:
+    def read(
+        self, perception: str | None, weights: Path | None, trust: bool, show: _Shown
+    ) -> tuple[Evidence, list[Any]]:
         """The examples and their labels by target."""
         from nsfrc.learning.api import label_rows
         from nsfrc.learning.evidence import FromWorlds
@@ -172,7 +178,8 @@ class _Given:
         if self.labels is not None:
             found = table_answers(self.base, self.labels, [item.name for item in items])
         else:
-            found = pictures.answers(self.base, from_folders(listing.classes, pictures.asked(self.base)), items, listing)
+            by_folder = from_folders(listing.classes, pictures.asked(self.base))
+            found = pictures.answers(self.base, by_folder, items, listing)
         self.pictures = {item.name: item.path for item in items}
         looking = pictures.Looking(perception, weights, None, trust)
 
@@ -267,8 +274,8 @@ def _train_concepts(learnt: Learnt, out: Path) -> Path:
     learner = learnt.learner
     assert isinstance(learner.evidence, FromObjects)
     path = out.with_suffix(".concepts.json")
-    before, after = soft.train_concepts(learnt.program, learner.evidence, learner.labels, learner.train, learner.held_out,
-                                        path, {"command": f"nsfrc learn --concepts --seed {learner.options.seed}"})
+    before, after = soft.train_concepts(learnt.program, learner.evidence, learner.labels, learner.train,
+                                        learner.held_out, path, {"command": f"nsfrc learn --concepts --seed {learner.options.seed}"})
     click.echo(f"concepts: loss on labels held out {before:.4f} before, {after:.4f} after", err=True)
     return path
 
@@ -285,7 +292,8 @@ def _tell(learnt: Learnt, written: list[Path], as_json: bool) -> None:
         click.echo(f"{clause.text}\n    covers {clause.true} true and {clause.false} false examples")
         if clause.alternatives:
             count = len(clause.alternatives)
-            click.echo(f"    {count} other clause{'s explain' if count > 1 else ' explains'} these labels as well, such as")
+            explain = "s explain" if count > 1 else " explains"
+            click.echo(f"    {count} other clause{explain} these labels as well, such as")
             click.echo("\n".join(f"      {line}" for line in clause.alternatives[0].split("\n")))
             if clause.apart:
                 click.echo(f"    a label of {clause.apart[0]} would tell them apart")

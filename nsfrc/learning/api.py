@@ -34,7 +34,7 @@ def learn(
     seconds: float | None = None,
     tell: Callable[[str, Progress], None] | None = None,
 ) -> Learnt:
-    """Learn the clauses of what a program's `learn` directive names; raises NsfrcError, NothingLearnt if there are none.
+    """Learn the clauses of what a program's `learn` directive names; raises NothingLearnt if there are none.
 
     program: a .pl file or a shipped name; or its text as `source`. examples: worlds (dicts of facts), V0 [B, G] of the
     compiled program, object vectors [B, E, D] with `dimensions`, or a folder of images, a list of them, as
@@ -82,8 +82,8 @@ def label_rows(program: Program, labels: Sequence[Any], count: int) -> list[np.n
     assert learning is not None
     labels = labels.tolist() if isinstance(labels, np.ndarray | torch.Tensor) else list(labels)
     if len(labels) != count:
-        raise NsfrcError(f"there are {len(labels)} labels for {count} examples: give one for each, None where it is not "
-                         f"known")
+        raise NsfrcError(f"there are {len(labels)} labels for {count} examples: give one for each, None where "
+                         f"it is not known")
     if not learning.classes:
         if len(learning.targets) > 1:
             raise NsfrcError("labels of several targets that are no classes are not supported")

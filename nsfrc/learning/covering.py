@@ -15,14 +15,17 @@ from nsfrc.learning.search import TIES, Clause, Limits, Progress, Search, canoni
 from nsfrc.learning.tables import Literal, Tables
 from nsfrc.learning.thresholds import refined
 
+WIDER = 4  # times the beam, where nothing was found
 SHOWN = 50  # alternatives that are kept of a clause
 
 
 @dataclass(frozen=True, eq=False)
 class Theory:
-    """Clauses in order. alternatives: of each clause, others that explain the same labels. best: the best clause that was
-    found, even where it does not save enough to be one of them. saved: bits, by all of them. complete: the search came
-    to its end."""
+    """Clauses in order.
+
+    alternatives: of each clause, others that explain the same labels. best: the best clause that was found, even where
+    it does not save enough to be one of them. saved: bits, by all of them. complete: the search came to its end.
+    """
 
     clauses: tuple[Clause, ...] = ()
     alternatives: tuple[tuple[Clause, ...], ...] = ()
@@ -53,8 +56,7 @@ class Cover:
         others: list[tuple[Clause, ...]] = []
         best, scoring, complete = None, whole, True
         while len(found) < self.clauses and (left == POSITIVE).any():
-            search = Search(self.tables, left, scoring, self.limits, self.most, self.like, self.progress)
-            clause = search.run()
+            search, clause = self._searched(left, scoring, wider=not found)
             complete = complete and not self.limits.over()
             if best is None:
                 best = clause if clause.literals else None
@@ -73,6 +75,16 @@ class Cover:
         kept = self._needed(found, whole)
         saved = whole.nothing - float(scoring.exceptions(0, 0)) - sum(clause.cost for clause in found)
         return Theory(tuple(found[i] for i in kept), tuple(others[i] for i in kept), best, saved, complete)
+
+    def _searched(self, left: np.ndarray, scoring: Scoring, wider: bool) -> tuple[Search, Clause]:
+        """The best clause. wider: if none is good enough, look again with a larger beam."""
+        search = Search(self.tables, left, scoring, self.limits, self.most, self.like, self.progress)
+        clause = search.run()
+        if wider and clause.score < LEAST_GAIN and not self.limits.over():
+            limits = replace(self.limits, beam=WIDER * self.limits.beam)
+            search = Search(self.tables, left, scoring, limits, self.most, self.like, self.progress)
+            clause = search.run()
+        return search, clause
 
     def judged(self, literals: Sequence[Literal], left: np.ndarray, scoring: Scoring) -> Clause:
         """A clause with what it covers and costs, its variables numbered in their order."""
@@ -116,7 +128,8 @@ class Cover:
         """Other clauses that get as many labels right, the shortest first; none that only says more than another."""
         chosen = [clause]
         seen = {canonical(clause.literals, self.tables.relations)}
-        near = [one for one in search.kept if one.fp - one.tp <= clause.fp - clause.tp and one.cost <= clause.cost + TIES]
+        near = [one for one in search.kept
+                if one.fp - one.tp <= clause.fp - clause.tp and one.cost <= clause.cost + TIES]
         for one in sorted(near, key=lambda one: one.cost):
             plain = self._shorter(self.judged(one.literals, left, scoring), left, scoring)
             key = canonical(plain.literals, self.tables.relations)

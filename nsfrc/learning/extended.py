@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations
+from itertools import combinations, pairwise
 
 import numpy as np
 
@@ -197,8 +197,8 @@ def _counts(basis: Basis, found: Sequence[Relation]) -> Iterator[Relation]:
             for op, holds in ((">=", number >= size), ("=:=", number == size), ("=<", number <= size)):
                 if (op == ">=" and size < 2) or (size == 0 and op != ">="):
                     continue  # which a variable, or a negation, says more plainly
-                yield Relation(f"{counted}, {{N}} {op} {size}", holds[:, None], 0, COUNT, f"count {op} {len(who.texts)}",
-                               who.uses, inner=True)
+                yield Relation(f"{counted}, {{N}} {op} {size}", holds[:, None], 0, COUNT,
+                               f"count {op} {len(who.texts)}", who.uses, inner=True)
     yield from _evenly(basis, numbers)
     for (one, n), (two, m) in combinations(numbers, 2):
         if one.groups == two.groups and one.groups[0] != CHAIN:
@@ -214,7 +214,7 @@ def _evenly(basis: Basis, numbers: Sequence[tuple[_Described, np.ndarray]]) -> I
         if not 3 <= len(some) <= 6:
             continue
         goals, even, letters = [], np.ones(basis.seen.examples, dtype=bool), iter("NMKLSTUVRQ")
-        for (one, n), (two, m) in zip(some, some[1:], strict=False):
+        for (one, n), (two, m) in pairwise(some):
             a, b = next(letters), next(letters)
             first, second = _joined(_goals(basis, one, "{P}")), _joined(_goals(basis, two, "{P}"))
             goals += [f"aggregate_all(count, {first}, {{{a}}})", f"aggregate_all(count, {second}, {{{b}}})",

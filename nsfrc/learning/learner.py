@@ -53,8 +53,11 @@ class Options:
 
 @dataclass(frozen=True, eq=False)
 class Found:
-    """What was learnt of one target. label [B]: NaN where it is not known. trial: what was found without the labels held
-    out, and right: the share of these that it gets right, beside chance; None where none were."""
+    """What was learnt of one target. label [B]: NaN where it is not known.
+
+    trial: what was found without the labels held out, and right: the share of these that it gets right, beside chance;
+    None where none were.
+    """
 
     target: ir.Target
     label: np.ndarray
@@ -82,7 +85,7 @@ class Learner:
         assert learning is not None
         self.learning = learning
         self.remarks: list[str] = []
-        self.progress, self.scored = Progress(), 0
+        self.progress, self.scored, self.seconds = Progress(), 0, 0.0
         self._check_labels()
         self.train, self.held_out = self._split()
         self.seen: Seen = see(self.program, self.evidence)
@@ -96,17 +99,17 @@ class Learner:
         for target, label in zip(self.learning.targets, self.labels, strict=True):
             yes, no = int((label == 1).sum()), int((label == 0).sum())
             if not yes and not no:
-                raise NsfrcError(f"no example has a label for {target}: name the folders true and false, or give --labels")
+                raise NsfrcError(f"no example has a label for {target}: name folders true and false, or give --labels")
             if yes < LEAST or no < LEAST:
                 which = "true" if no < LEAST else "false"
                 other = "false" if which == "true" else "true"
                 few = min(yes, no)
                 raise NsfrcError(
-                    f"{'all' if not few else 'all but ' + str(few)} of the {yes + no} labels of {target} are {which}: a "
-                    f"rule tells the true from the false, so give at least {LEAST} examples that are {other}")
+                    f"{'all' if not few else 'all but ' + str(few)} of the {yes + no} labels of {target} are {which}: "
+                    f"a rule tells the true from the false, so give at least {LEAST} examples that are {other}")
             if min(yes, no) < ENOUGH:
-                self.remarks.append(f"{target} has {yes} true and {no} false labels only: several rules will fit, and none "
-                                    f"are held out to check them; {2 * ENOUGH} of each tell more")
+                self.remarks.append(f"{target} has {yes} true and {no} false labels only: several rules will fit, and "
+                                    f"none are held out to check them; {2 * ENOUGH} of each tell more")
 
     def _split(self) -> tuple[np.ndarray, np.ndarray]:
         """Which labels rules are found on first, and which are held out, as many of each class."""
@@ -119,13 +122,14 @@ class Learner:
         for one in np.unique(classes[known]):
             members = rng.permutation(np.flatnonzero(classes == one))
             if len(members) >= ENOUGH:
-                held_out[members[: int(round(HELD_OUT * len(members)))]] = True
+                held_out[members[: round(HELD_OUT * len(members))]] = True
         return known & ~held_out, held_out
 
     def _check_examples(self) -> None:
         """Say what the labels cannot all be right about, and what nothing can be said of."""
-        empty = np.flatnonzero(~self.seen.present.any(axis=1)) if self.seen.object_type is not None else np.zeros(0, int)
-        if self.seen.object_type is not None and len(empty) == self.seen.examples:
+        objects = self.seen.object_type is not None
+        empty = np.flatnonzero(~self.seen.present.any(axis=1)) if objects else np.zeros(0, int)
+        if objects and len(empty) == self.seen.examples:
             raise NsfrcError("no example has any object: perception sees nothing in them, or the facts name no object "
                              "that is in the image; nsfrc infer --report shows what is seen")
         if len(empty):
@@ -141,8 +145,8 @@ class Learner:
             if torn:
                 shown = " and ".join(self._named(np.array(torn[0][:2])))
                 self.remarks.append(
-                    f"{sum(map(len, torn))} examples look the same as another with the other label of {target}, such as "
-                    f"{shown}: no rule can get all of them right")
+                    f"{sum(map(len, torn))} examples look the same as another with the other label of {target}, such "
+                    f"as {shown}: no rule can get all of them right")
 
     def _named(self, some: np.ndarray) -> list[str]:
         return [self.evidence.names[int(b)] for b in some[:3]] + [f"{len(some) - 3} more"] * (len(some) > 3)
@@ -164,7 +168,6 @@ class Learner:
 
     def _one(self, target: ir.Target, label: np.ndarray, limits: Limits) -> Found:
         theory = self._cover(target, label, np.isfinite(label), limits)
-        self.scored += self.progress.scored
         if not self.held_out.any() or limits.over():
             return Found(target, label, theory)
         trial = self._cover(target, label, self.train, limits)
@@ -179,8 +182,11 @@ class Learner:
         marked = np.where(known & np.isfinite(label), marked, IGNORED).astype(np.int8)
         self.progress = Progress(tell=lambda progress: self.tell(str(target), progress))
         most, like = self._most()
-        return Cover(self.tables, marked, limits, self.options.noise, self.options.clauses, self.seen.numbers, most, like,
-                     self.progress).run()
+        theory = Cover(self.tables, marked, limits, self.options.noise, self.options.clauses, self.seen.numbers, most,
+                       like, self.progress).run()
+        self.scored += self.progress.scored
+        self.seconds += self.progress.seconds
+        return theory
 
     def _most(self) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
         """What `max(N)` of body says: relation → how often, and which ones count for it."""
@@ -190,7 +196,7 @@ class Learner:
                 members = frozenset(i for i, relation in enumerate(self.relations) if one.key in relation.uses)
                 for i in members:
                     most[i] = min(one.most, most.get(i, one.most))
-                    like[i] = members if i not in like else like[i]
+                    like[i] = like.get(i, members)
         return most, like
 
     def covered(self, clauses: Sequence[Clause]) -> np.ndarray:
@@ -207,8 +213,8 @@ def compile_base(source: SourceText) -> Program:
     if program.source.learning is None:
         raise NsfrcError(f"{source.path} does not say what is to be learnt: add :- learn(kp(image)).")
     if program.targets:
-        raise NsfrcError(f"{source.path} has the target {program.targets[0]}: leave it out, as what is learnt becomes the "
-                         f"target")
+        raise NsfrcError(f"{source.path} has the target {program.targets[0]}: leave it out, as what is learnt becomes "
+                         f"the target")
     return program
 
 

@@ -39,8 +39,8 @@ class Memory:
         """What an earlier run left, if it is to go on."""
         if not resume:
             if path.exists():
-                raise NsfrcError(f"{path} is left from an interrupted run: continue with --resume, or delete it to start "
-                                 f"again")
+                raise NsfrcError(f"{path} is left from an interrupted run: continue with --resume, or delete it to "
+                                 f"start again")
             return cls(path, mark)
         if not path.exists():
             raise NsfrcError(f"there is nothing to resume: no file {path}; start without --resume")

@@ -98,7 +98,9 @@ def perceive(
     return FromObjects(objects, tuple(model.dimensions), names, looking.concepts, name), list(items)
 
 
-def answers(program: Program, labels: Labels, items: Iterable[Item], listing: Listing | None = None) -> list[str | None]:
+def answers(
+    program: Program, labels: Labels, items: Iterable[Item], listing: Listing | None = None
+) -> list[str | None]:
     """The label of each item: true, false or the class as text, None where it is not known."""
     question = asked(program)[0].name
     found = [labels.of(item, question) for item in items]
@@ -106,8 +108,8 @@ def answers(program: Program, labels: Labels, items: Iterable[Item], listing: Li
         named = asked(program)[0]
         folders = f"a folder for each class, {', '.join(named.atoms)}" if named.of_classes else "folders true and false"
         there = f"it has {', '.join(listing.classes)}" if listing.classes else "it has no folders"
-        raise NsfrcError(f"the images in {listing.root} have no labels ({there}): put them into {folders}, or give --labels "
-                         f"FILE.csv")
+        raise NsfrcError(f"the images in {listing.root} have no labels ({there}): put them into {folders}, or give "
+                         f"--labels FILE.csv")
     return found
 
 

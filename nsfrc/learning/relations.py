@@ -207,7 +207,7 @@ class Basis:
         raise AssertionError(name)
 
     def chains(self, relations: Iterable[Relation]) -> Iterator[Relation]:
-        """What a relation between two objects reaches in any number of steps: the one form of recursion that is tried."""
+        """What a relation between two objects reaches in any number of steps: the only recursion that is tried."""
         for one in relations:
             if one.arity != 2 or one.kind != PLAIN:
                 continue
@@ -223,8 +223,8 @@ class Basis:
             helper = self.helper(f"{name}_chain", "{name}(A, B) :- " + plain(first) + ".\n{name}(A, B) :- "
                                  + plain(again) + ", {name}(C, B).")
             flat = reached.reshape(len(step), -1)
-            yield Relation(f"{plain(ir.quoted(helper.name))}({{0}}, {{1}})", flat, 2, CHAIN, "chain", one.uses, (helper,),
-                           symmetric=mirrored(flat, self.E))
+            yield Relation(f"{plain(ir.quoted(helper.name))}({{0}}, {{1}})", flat, 2, CHAIN, "chain", one.uses,
+                           (helper,), symmetric=mirrored(flat, self.E))
 
 
 def _call(predicate: ir.Predicate, *args: str) -> str:
@@ -286,10 +286,10 @@ def with_pairs(relations: list[Relation], present: np.ndarray) -> list[Relation]
         for (i, one), (j, two) in combinations(single, 2):
             both = one.values & two.values
             seen = both[there]
-            if one.group != two.group or arity == 2:
-                if seen.any() and not (both == one.values)[there].all() and not (both == two.values)[there].all():
-                    bits = one.bits + two.bits - 1  # in either order
-                    found.append(Relation(f"{one.text}, {two.text}", both, arity, PLAIN, "pairs", one.uses + two.uses,
-                                          one.helpers + two.helpers, one.symmetric and two.symmetric, bits,
-                                          parts=(i, j)))
+            if (one.group == two.group and arity == 1) or not seen.any():
+                continue
+            if not (both == one.values)[there].all() and not (both == two.values)[there].all():
+                bits = one.bits + two.bits - 1  # in either order
+                found.append(Relation(f"{one.text}, {two.text}", both, arity, PLAIN, "pairs", one.uses + two.uses,
+                                      one.helpers + two.helpers, one.symmetric and two.symmetric, bits, parts=(i, j)))
     return found

@@ -15,7 +15,6 @@ from nsfrc.compiler.stages import compile_text
 from nsfrc.errors import NsfrcError
 from nsfrc.files import write_whole
 from nsfrc.learning import soft
-from nsfrc.learning.covering import Theory
 from nsfrc.learning.learner import Found, Learner
 from nsfrc.learning.search import Clause, covered
 from nsfrc.learning.source import SourceText, key_of
@@ -97,8 +96,8 @@ def _nothing(lacking: Sequence[Found], learner: Learner) -> str:
     stopped = "" if one.theory.complete else " before the search was stopped"
     limit = f" with up to {learner.progress.variables} variables" if learner.seen.object_type is not None else ""
     return (f"no rule for {names} explains its {known} labels better than chance{stopped}: {learner.scored:,} "
-            f"clauses{limit} were tried{told}. Nothing is written. If there should be a rule: give more labels, or declare "
-            f"what it speaks of (predicates, numbers, background clauses)")
+            f"clauses{limit} were tried{told}. Nothing is written. If there should be a rule: give more labels, or "
+            f"declare what it speaks of (predicates, numbers, background clauses)")
 
 
 @dataclass(eq=False)
@@ -146,8 +145,8 @@ class _Writer:
         names = [self._free(f"candidate_{n}") for n in range(1, len(candidates) + 1)]
         alone = self._candidate_program(names, candidates, one.target)
         known = np.isfinite(one.label)
-        weighed = soft.weigh(together, alone, f"{ir.quoted(head)}/{len(one.target.constants)}", 0, self.learner.evidence,
-                             one.label, self.learner.train & known, self.learner.held_out & known)
+        weighed = soft.weigh(together, alone, f"{ir.quoted(head)}/{len(one.target.constants)}", 0,
+                             self.learner.evidence, one.label, self.learner.train & known, self.learner.held_out & known)
         best = int(np.argmin(weighed.losses))
         if weighed.losses[best] >= weighed.losses[0] - BETTER:
             best = 0
@@ -166,7 +165,8 @@ class _Writer:
         rules = [self.words.clause(head, clause) for head, clause in zip(heads, clauses, strict=True)]
         helpers = [helper.text for helper in self.words.helpers(clauses)]
         asked = [str(replace(target, name=head)) for head in dict.fromkeys(heads)]
-        directives = [f":- pred({replace_name(self._declared(target), target.name, head)})." for head in dict.fromkeys(heads)]
+        declared = self._declared(target).removeprefix(ir.quoted(target.name))
+        directives = [f":- pred({ir.quoted(head)}{declared})." for head in dict.fromkeys(heads)]
         text = "\n".join([self.learner.source.background(), *directives, f":- target([{', '.join(asked)}]).", *rules,
                           *helpers, ""])
         return self._compiled(text)
@@ -185,8 +185,8 @@ class _Writer:
         names = tuple(self.learner.evidence.names[b] for b in np.flatnonzero(apart).tolist())
         head = one.target.name
         return LearntClause(str(one.target), self.words.clause(head, clause), int((hit & (one.label == 1)).sum()),
-                            int((hit & (one.label == 0)).sum()), tuple(self.words.clause(head, other) for other in others),
-                            weight, names)
+                            int((hit & (one.label == 0)).sum()),
+                            tuple(self.words.clause(head, other) for other in others), weight, names)
 
     def _rules(self, clauses: Sequence[LearntClause]) -> str:
         """The learnt clauses with their comments, then the helpers."""
@@ -255,7 +255,8 @@ class _Writer:
         if program.classes:
             truth = np.stack([one.label for one in self.found], axis=1)
             known = np.isfinite(truth).all(axis=1) & (np.nan_to_num(truth).sum(axis=1) == 1)
-            scores["classes training"] = float((values[known].argmax(1) == np.nan_to_num(truth[known]).argmax(1)).mean())
+            right = values[known].argmax(1) == np.nan_to_num(truth[known]).argmax(1)
+            scores["classes training"] = float(right.mean())
         return lines, scores
 
     def _trimmed(self, text: str) -> str:
@@ -278,9 +279,5 @@ def _told_apart(clause: LearntClause) -> str:
         more = f" and {len(clause.apart) - 5} more" if len(clause.apart) > 5 else ""
         return f"% These would tell them apart, and have no label yet: {', '.join(clause.apart[:5])}{more}."
     return "% A picture of which one of them holds and another does not would tell them apart."
-
-
-def replace_name(signature: str, old: str, new: str) -> str:
-    return ir.quoted(new) + signature.removeprefix(ir.quoted(old))
 
 

@@ -1,9 +1,9 @@
 """The search for one clause: beams over conjunctions, one for each number of variables and literals.
 
-A clause is refined by one literal at a time (its bits AND the literal's). The clauses with k variables come from those with
-k or fewer, so that more variables are tried when all is known of fewer. Variables are brought in in their order, and of
-clauses that are equal up to the names of variables the first stays. A clause is dropped when not even the best that could
-still be made of it, all its positives and no negative, would beat the best that is known.
+A clause is refined by one literal at a time (its bits AND the literal's). The clauses with k variables come from those
+with k or fewer, so that more variables are tried when all is known of fewer. Variables are brought in in their order,
+and of clauses that are equal up to the names of variables the first stays. A clause is dropped when not even the best
+that could still be made of it, all its positives and no negative, would beat the best that is known.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ EMPTY = Clause((), 0, 0.0, 0, 0, 0.0, 0)
 
 @dataclass(frozen=True)
 class Limits:
-    """How far to search. variables: None deepens until nothing more is found; until: time.monotonic at which to stop."""
+    """How far to search. variables: None deepens until nothing more is found; until: when to stop (time.monotonic)."""
 
     beam: int = 30
     literals: int = 8
@@ -109,7 +109,7 @@ class Search:
 
     def run(self) -> Clause:
         """The best clause, EMPTY if none saves anything. `kept` has those that came near."""
-        limits, start = self.limits, time.perf_counter()
+        limits, start = self.limits, time.process_time()
         deepest = int(self.tables.counts.max(initial=0))
         last = deepest if limits.variables is None else min(limits.variables, deepest)
         beams: dict[tuple[int, int], list[Clause]] = {(0, 0): [EMPTY]}
@@ -120,8 +120,8 @@ class Search:
                 break
             self.progress.variables = k
             self._with_variables(k, beams)
-            self.progress.seconds += time.perf_counter() - start
-            start = time.perf_counter()
+            self.progress.seconds += time.process_time() - start
+            start = time.process_time()
             idle = 0 if self.best.score > before + 1e-9 else idle + 1
             before = self.best.score
             if limits.variables is None and idle > 2 and self.best.literals:

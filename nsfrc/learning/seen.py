@@ -40,8 +40,8 @@ class Seen:
         found = [t for t in self.program.source.types if t.role == ir.OBJECT]
         if len(found) > 1:
             names = ", ".join(ir.quoted(t.name) for t in found)
-            raise NsfrcError(f"{self.program.name} has several object types ({names}); clauses are learnt over one: use "
-                             f"one type, and a predicate to tell its kinds apart")
+            raise NsfrcError(f"{self.program.name} has several object types ({names}); clauses are learnt over one: "
+                             f"use one type, and a predicate to tell its kinds apart")
         return found[0] if found else None
 
     @cached_property

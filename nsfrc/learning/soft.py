@@ -44,8 +44,8 @@ def weigh(
 ) -> Weighed:
     """Train one mixture over the clauses of `head`, and score each by itself.
 
-    program: all candidates as clauses of one head, whose target is output `column`; alone: each with a head and target of
-    its own. label [B]: 0 or 1 where `train` or `held_out` say so.
+    program: all candidates as clauses of one head, whose target is output `column`; alone: each with a head and target
+    of its own. label [B]: 0 or 1 where `train` or `held_out` say so.
     """
     truth = torch.from_numpy(np.nan_to_num(label)).float()
     seen, checked = torch.from_numpy(train), torch.from_numpy(held_out if held_out.any() else train)

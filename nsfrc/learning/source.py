@@ -71,8 +71,8 @@ def _is_learning(one: Sentence) -> bool:
         return False
     named = [isinstance(goal, Compound) and goal.name in LEARNING for goal in spine(one.term, ",")]
     if any(named) and not all(named):
-        raise NsfrcError(f"{one.span}: {' and '.join(LEARNING)} must be directives of their own, as the program that is "
-                         f"written does without them")
+        raise NsfrcError(f"{one.span}: {' and '.join(LEARNING)} must be directives of their own, as the program that "
+                         f"is written does without them")
     return any(named)
 
 

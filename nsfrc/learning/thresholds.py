@@ -46,7 +46,7 @@ def refined(
 def _extremes(
     tables: Tables, others: tuple[Literal, ...], variable: int, table: np.ndarray, largest: bool
 ) -> np.ndarray:
-    """[B]: the largest or smallest number that the variable may have, NaN where the rest of the clause does not hold."""
+    """[B]: the largest or smallest number that the variable may have, NaN where the other literals do not hold."""
     k = max([variable, *(a for _, args in others for a in args)]) + 1
     bits, starts = clause_bits(tables, others, k), tables.table(k).starts
     found = np.full(tables.B, np.nan)

@@ -113,7 +113,7 @@ class Words:
         return found
 
     def helpers(self, clauses: Iterable[Clause]) -> list[Helper]:
-        """What some clauses need beside themselves, each once: helpers of their literals, and those that were invented."""
+        """What some clauses need beside themselves, each once: helpers of their literals, and invented ones."""
         found: dict[str, Helper] = {}
         for clause in clauses:
             for said, _ in self._parted(clause.literals)[0]:

@@ -175,7 +175,8 @@ class LearningReader:
 
     def _allowed(self, one: _Signature, most: int | None, symmetric: bool, signatures: Signatures) -> Allowed | None:
         vocabulary = self.vocabulary
-        types = signatures.get(one.key) or (vocabulary.numbers[one.key].types if one.key in vocabulary.numbers else None)
+        number = vocabulary.numbers.get(one.key)
+        types = signatures.get(one.key) or (number.types if number is not None else None)
         if any(one.key == head.key for head in self.heads):
             vocabulary.found.error(CODE, one.span, f"{text(one.key)} is to be learnt, and so cannot be in its own body")
         elif types is None:
