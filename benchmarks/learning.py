@@ -3,8 +3,8 @@
     nsfrc bench --parts learning
 
 Every task with five seeds, all of them in the table. A rule is the true one if it says the same in 10,000 random
-worlds; accuracy is on fresh examples. Seconds are processor time of one core, from object vectors to the program's text, the
-search without the labels held out included; kernels are compiled before.
+worlds; accuracy is on fresh examples. Seconds are processor time of one core, from object vectors to the program's
+text, the search without the labels held out included; kernels are compiled before.
 """
 
 from __future__ import annotations

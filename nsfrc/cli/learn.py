@@ -275,7 +275,7 @@ def _train_concepts(learnt: Learnt, out: Path) -> Path:
     assert isinstance(learner.evidence, FromObjects)
     path = out.with_suffix(".concepts.json")
     before, after = soft.train_concepts(learnt.program, learner.evidence, learner.labels, learner.train,
-                                        learner.held_out, path, {"command": f"nsfrc learn --concepts --seed {learner.options.seed}"})
+                                        learner.held_out, path, {"seed": learner.options.seed})
     click.echo(f"concepts: loss on labels held out {before:.4f} before, {after:.4f} after", err=True)
     return path
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from math import log2
 
 import numpy as np
@@ -11,7 +12,7 @@ import numpy as np
 from nsfrc.learning.kernels import IGNORED, NEGATIVE, POSITIVE
 from nsfrc.learning.relations import Relation
 from nsfrc.learning.scoring import LEAST_GAIN, Scoring
-from nsfrc.learning.search import TIES, Clause, Limits, Progress, Search, canonical, covered
+from nsfrc.learning.search import TIES, Clause, Limits, Progress, Search, canonical, covered, in_order
 from nsfrc.learning.tables import Literal, Tables
 from nsfrc.learning.thresholds import refined
 
@@ -88,7 +89,7 @@ class Cover:
 
     def judged(self, literals: Sequence[Literal], left: np.ndarray, scoring: Scoring) -> Clause:
         """A clause with what it covers and costs, its variables numbered in their order."""
-        named = renamed(literals)
+        named = renamed(literals, self.tables.relations)
         hit = covered(self.tables, named)
         tp, fp = int((hit & (left == POSITIVE)).sum()), int((hit & (left == NEGATIVE)).sum())
         mark = int(np.bitwise_xor.reduce(self.tables.keys[hit & (left != IGNORED)], initial=0))
@@ -127,20 +128,28 @@ class Cover:
     def _alternatives(self, clause: Clause, search: Search, left: np.ndarray, scoring: Scoring) -> list[Clause]:
         """Other clauses that get as many labels right, the shortest first; none that only says more than another."""
         chosen = [clause]
-        seen = {canonical(clause.literals, self.tables.relations)}
+        seen, shapes = {canonical(clause.literals, self.tables.relations)}, {self._uncut(clause)}
         near = [one for one in search.kept
                 if one.fp - one.tp <= clause.fp - clause.tp and one.cost <= clause.cost + TIES]
         for one in sorted(near, key=lambda one: one.cost):
             plain = self._shorter(self.judged(one.literals, left, scoring), left, scoring)
             key = canonical(plain.literals, self.tables.relations)
-            if plain.fp - plain.tp > clause.fp - clause.tp or key in seen:
+            shape = self._uncut(plain)
+            if plain.fp - plain.tp > clause.fp - clause.tp or key in seen or shape in shapes:
                 continue
             seen.add(key)
-            if not any(subsumes(other.literals, plain.literals) for other in chosen):
+            shapes.add(shape)
+            if not any(subsumes(other.literals, plain.literals, self.tables.relations) for other in chosen):
                 chosen.append(plain)
             if len(chosen) > SHOWN:
                 break
         return chosen[1:]
+
+    def _uncut(self, clause: Clause) -> tuple[object, ...]:
+        """What a clause says apart from where numbers are cut."""
+        named = [(cut[:2] if (cut := self.tables.relations[relation].cut) else relation, args)
+                 for relation, args in clause.literals]
+        return tuple(sorted(map(str, named)))
 
     def _needed(self, found: list[Clause], scoring: Scoring) -> list[int]:
         """Clauses without those that later ones made superfluous."""
@@ -168,16 +177,16 @@ def cost_of(literals: Sequence[Literal], relations: list[Relation]) -> float:
     return cost
 
 
-def renamed(literals: Sequence[Literal]) -> tuple[Literal, ...]:
+def renamed(literals: Sequence[Literal], relations: list[Relation]) -> tuple[Literal, ...]:
     """With variables numbered in the order in which they appear."""
     numbers: dict[int, int] = {}
     for _, args in literals:
         for a in args:
             numbers.setdefault(a, len(numbers))
-    return tuple((relation, tuple(numbers[a] for a in args)) for relation, args in literals)
+    return tuple((one, in_order(tuple(numbers[a] for a in args), relations[one])) for one, args in literals)
 
 
-def subsumes(general: Sequence[Literal], special: Sequence[Literal]) -> bool:
+def subsumes(general: Sequence[Literal], special: Sequence[Literal], relations: list[Relation]) -> bool:
     """Whether the literals of one clause are among those of another, with other names for variables."""
     def matches(i: int, names: dict[int, int]) -> bool:
         if i == len(general):
@@ -186,10 +195,11 @@ def subsumes(general: Sequence[Literal], special: Sequence[Literal]) -> bool:
         for other, terms in special:
             if other != relation:
                 continue
-            bound = dict(names)
-            if all(bound.setdefault(a, b) == b for a, b in zip(args, terms, strict=True)) \
-                    and len(set(bound.values())) == len(bound) and matches(i + 1, bound):
-                return True
+            for order in permutations(terms) if relations[relation].symmetric else (terms,):
+                bound = dict(names)
+                if all(bound.setdefault(a, b) == b for a, b in zip(args, order, strict=True)) \
+                        and len(set(bound.values())) == len(bound) and matches(i + 1, bound):
+                    return True
         return False
 
     return matches(0, {})

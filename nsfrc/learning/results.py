@@ -146,7 +146,8 @@ class _Writer:
         alone = self._candidate_program(names, candidates, one.target)
         known = np.isfinite(one.label)
         weighed = soft.weigh(together, alone, f"{ir.quoted(head)}/{len(one.target.constants)}", 0,
-                             self.learner.evidence, one.label, self.learner.train & known, self.learner.held_out & known)
+                             self.learner.evidence, one.label, self.learner.train & known,
+                             self.learner.held_out & known)
         best = int(np.argmin(weighed.losses))
         if weighed.losses[best] >= weighed.losses[0] - BETTER:
             best = 0

@@ -175,7 +175,7 @@ class Search:
     def _clause(self, scored: _Scored, i: int, k: int) -> Clause:
         row = int(scored.rows[i])
         relation, args = (self.tables.whole[row], ()) if scored.table is None else scored.table.literals[row]
-        parts = [(part, args) for part in self.relations[relation].parts or (relation,)]
+        parts = [(part, in_order(args, self.relations[part])) for part in self.relations[relation].parts or (relation,)]
         literals = (*scored.parent.literals, *(part for part in parts if part not in scored.parent.literals))
         return Clause(literals, k, float(scored.cost[i]), int(scored.tp[i]), int(scored.fp[i]),
                       float(scored.score[i]), int(scored.mark[i]))
@@ -236,6 +236,11 @@ class Search:
         cost = clause.cost + cost - log2(len(clause.literals) + 1)  # the order of literals is free
         score = np.where(tp > 0, self.scoring.gain(tp, fp) - cost, -np.inf)
         return _Scored(clause, table, rows, cost, tp, fp, mark, score)
+
+
+def in_order(args: tuple[int, ...], relation: Relation) -> tuple[int, ...]:
+    """Arguments as literals have them: sorted where their order does not matter."""
+    return tuple(sorted(args)) if relation.symmetric else args
 
 
 def clause_bits(tables: Tables, literals: tuple[Literal, ...], k: int) -> np.ndarray:
