@@ -492,7 +492,7 @@ rewritten(typed(Head, Atoms, Inner, Tests, VarTypes), Types, Signatures, Apart, 
     functor(Head, Name, Arity),
     maplist(different_arguments(Signatures, Apart), [Head|Atoms], PairLists),
     append(PairLists, ArgumentPairs),
-    term_variables(Head-Atoms, Own),
+    term_variables(Head-Atoms-Tests, Own),          % objects whose numbers are compared, too
     include(typed_one_of(Own), VarTypes, OwnTypes),
     different_variables(Apart, Head, OwnTypes, VariablePairs),
     append(ArgumentPairs, VariablePairs, AllPairs),

@@ -92,6 +92,7 @@ WITHIN = ("busy :- aggregate_all(count, (in(O, _X), aggregate_all(count, near(O,
 SIZES = r"odd(O) :- digit(O, A), B is A + 1, \+ big(B). :- pred(big(digit)). big(2). big(3)."
 LARGER = r"top(O) :- digit(O, A), B is A + 1, \+ (digit(P, C), C >= B, in(P, img))."
 EVEN = r":- pred(even(digit)). even(0). even(N) :- M is N - 1, \+ even(M)."
+AFTER = r":- pred(even(digit)). even(0). even(N) :- succ(M, N), \+ even(M)."
 COUNTED = r"full :- aggregate_all(count, in(_, img), N), \+ wanted(N). :- pred(wanted(digit)). wanted(0). wanted(2)."
 BOTH_RED = "in(obj1,img) color(obj1,red) in(obj2,img) color(obj2,red)"
 
@@ -153,6 +154,8 @@ CASES = [
     ("the largest", LARGER, "digit(obj1,1) digit(obj2,2) in(obj1,img)", "top(obj2)", True),
     ("negation along numbers", EVEN, "", "even(2)", True),
     ("odd numbers", EVEN, "", "even(3)", False),
+    ("a number that only tests and negations mention", AFTER, "", "even(2)", True),
+    ("and that is odd", AFTER, "", "even(3)", False),
     ("a count that is negated", COUNTED, "in(obj1,img)", "full", True),
     ("a count that is wanted", COUNTED, "in(obj1,img) in(obj3,img)", "full", False),
     ("a predicate of the program's own", OWN, "color(obj1,red)", "after(red,blue)", True),

@@ -122,7 +122,7 @@ def test_what_cannot_be_resumed(tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match="nothing to resume"):
         train(TINY, out, resume=True)
     weights.save(checkpoint_of(out), {"a": torch.zeros(1)}, {"kind": "perception"})
-    with pytest.raises(NsfrcError, match="not a checkpoint"):
+    with pytest.raises(NsfrcError, match="is not a training checkpoint: delete it"):
         train(TINY, out, resume=True)
     checkpoint_of(out).write_text("nonsense")
     with pytest.raises(NsfrcError, match="not a safetensors file"):

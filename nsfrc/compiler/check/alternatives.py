@@ -143,7 +143,7 @@ def _inner(
 ) -> tuple[list[Atom], list[Filter]]:
     """The atoms that stand for negations and counts, and the filters that are left; adds their clauses to `made`.
 
-    computed: variables that `is` gives a value.
+    computed: variables that `is` gives a value; those that are compared with numbers join them.
     """
     negations = [goal for goal in goals if isinstance(goal, Not)]
     counts = [goal for goal in goals if isinstance(goal, Counted)]
@@ -153,6 +153,9 @@ def _inner(
     mentioned |= {arg.name for test in filters for one in measured_in(test.left, test.right) for arg in one.args
                   if isinstance(arg, Var)}
     numbers = {goal.number.name for goal in counts if isinstance(goal.number, Var)}
+    # succ(M, N), \+ even(M): M is a variable of the clause; with M \== N it would more likely be a slip.
+    computed = computed | {variable.name for test in filters if test.op not in ("==", "!=")
+                           for variable in test.variables()} - numbers
     inner = Inner(head, mentioned | computed, numbers, vocabulary,
                   lambda new, goal, span: made.extend(drafts(new, goal, span, vocabulary)))
     mentioned |= {name for goal in negations for name in names_in(goal)}
