@@ -27,7 +27,8 @@ from nsfrc.valuation.worlds import Worlds
 class Evidence(Protocol):
     """Examples, each with a name for people."""
 
-    names: Sequence[str]
+    @property
+    def names(self) -> Sequence[str]: ...
 
     def valuation(self, program: Program) -> torch.Tensor:
         """V0 [B, G] of a program with the same neural predicates."""

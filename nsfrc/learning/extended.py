@@ -158,7 +158,8 @@ def _nobody(basis: Basis, found: Sequence[Relation]) -> Iterator[Relation]:
     for who in _described(basis, found, JOINED):
         if goals := _goals(basis, who, "{P}"):
             text = f"\\+ ({goals})" if ", " in goals else f"\\+ {goals}"
-            yield Relation(text, ~who.fits.any(axis=1)[:, None], 0, COUNT, f"no {len(who.texts)}", who.uses, inner=True)
+            nobody = np.logical_not(who.fits.any(axis=1, keepdims=True))
+            yield Relation(text, nobody, 0, COUNT, f"no {len(who.texts)}", who.uses, inner=True)
     if basis.seen.has_in:
         for one in found:
             if one.arity == 1 and one.kind == PLAIN:

@@ -190,7 +190,8 @@ class Learner:
 
     def _most(self) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
         """What `max(N)` of body says: relation → how often, and which ones count for it."""
-        most, like = {}, {}
+        most: dict[int, int] = {}
+        like: dict[int, frozenset[int]] = {}
         for one in self.learning.allowed:
             if one.most is not None:
                 members = frozenset(i for i, relation in enumerate(self.relations) if one.key in relation.uses)

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 
 from nsfrc.compiler import ir
+from nsfrc.compiler.findings import findings
 from nsfrc.compiler.stages import compile_text
 from nsfrc.errors import NsfrcError
 from nsfrc.files import write_whole
@@ -118,8 +119,7 @@ class _Writer:
         clauses = [self._clause(one, i, weight) for one, several in zip(self.found, weights, strict=True)
                    for i, weight in enumerate(several)]
         body = self._rules(clauses)
-        text = self._whole(body, [])
-        program = self._compiled(text)
+        program = self._compiled(self._trimmed(self._whole(body, [])))
         thresholds, scores = self._judged(program)
         text = self._trimmed(self._whole(body, thresholds))
         learner = self.learner
@@ -170,7 +170,7 @@ class _Writer:
         directives = [f":- pred({ir.quoted(head)}{declared})." for head in dict.fromkeys(heads)]
         text = "\n".join([self.learner.source.background(), *directives, f":- target([{', '.join(asked)}]).", *rules,
                           *helpers, ""])
-        return self._compiled(text)
+        return self._compiled(self._trimmed(text))
 
     def _declared(self, target: ir.Target) -> str:
         types = self.learner.program.source.predicate(target.key).types
@@ -239,7 +239,8 @@ class _Writer:
         V0 = learner.evidence.valuation(program).float()
         with torch.no_grad():
             values = program.reasoner("cpu", outputs="targets", inputs="neural")(V0).numpy()
-        lines, scores = [], {}
+        lines: list[str] = []
+        scores: dict[str, float] = {}
         for column, one in enumerate(self.found):
             known = np.isfinite(one.label)
             some = known & learner.held_out if (known & learner.held_out).any() else known
@@ -264,7 +265,8 @@ class _Writer:
         """Without background predicates that the learnt clauses do not need."""
         for _ in range(10):
             here = SourceText.of(None, text, str(self.learner.source.path))
-            warned = {w.span.line for w in self._compiled(text).warnings
+            found = findings(self.learner.source.path, text.encode("utf-8", "surrogatepass"))
+            warned = {w.span.line for w in found.diagnostics
                       if w.code == "unneeded-predicate" and w.span is not None and w.span.source.included is None}
             keys = frozenset(key for one in here.sentences
                              if one.span.source.included is None and one.span.line in warned

@@ -73,8 +73,8 @@ class Tables:
         self.whole = [i for i, one in enumerate(relations) if one.arity == 0]
         columns = [relations[i].values[:, 0] for i in self.whole]
         self.whole_bits = np.array(columns, dtype=bool).reshape(len(columns), self.B)
-        self.whole_row = {(relation, ()): i for i, relation in enumerate(self.whole)}
-        self.keys = np.random.default_rng(1).integers(1, 2**63, self.B, dtype=np.uint64)
+        self.whole_row: dict[Literal, int] = {(relation, ()): i for i, relation in enumerate(self.whole)}
+        self.keys: np.ndarray = np.random.default_rng(1).integers(1, 2**63, self.B, dtype=np.uint64)
 
     def literals(self, k: int) -> list[Literal]:
         """All ways to put k variables into relations; equal ones once."""

@@ -24,7 +24,7 @@ def facts(tmp_path: Path) -> Path:
     return tmp_path
 
 
-FACTS = ("learn", "rules.pl", "--facts", "worlds.jsonl", "--labels", "labels.csv")
+FACTS = ("learn", "rules.pl", "--beam", "8", "--facts", "worlds.jsonl", "--labels", "labels.csv")
 
 
 def test_from_facts_to_a_program_that_runs(facts: Path, run: Run) -> None:
