@@ -29,7 +29,6 @@ from nsfrc.errors import Span
 Signatures = Mapping[PredicateKey, Sequence[str | None]]  # as `infer` gives them
 
 MAX_VARIABLES = 9
-CODE = "bad-learn"
 _LEARN = ":- learn(kp(image)).  or  :- learn([kp1(image), kp2(image)])."
 _BODY = ":- body(closeby(object, object), [max(1), symmetric])."
 
@@ -76,7 +75,7 @@ class LearningReader:
             if one is None:
                 continue
             if any(one.key == other.key for other in self.heads):
-                found.error(CODE, one.span, f"learn names {text(one.key)} twice")
+                found.error("bad-learn", one.span, f"learn names {text(one.key)} twice")
             elif is_core(one.key):
                 found.error("built-in", one.span, f"{text(one.key)} is built into Prolog and cannot be learnt")
             else:
@@ -87,9 +86,9 @@ class LearningReader:
         found, (name, count) = self.vocabulary.found, goal.args
         whole = isinstance(count, Number) and isinstance(count.value, int) and 0 <= count.value <= MAX_VARIABLES
         if not isinstance(name, Name):
-            found.error(CODE, name.span, "vars needs the name of a type", ":- vars(object, 4).")
+            found.error("bad-learn", name.span, "vars needs the name of a type", ":- vars(object, 4).")
         elif not (whole and isinstance(count, Number)):
-            found.error(CODE, count.span, f"vars needs a whole number from 0 to {MAX_VARIABLES}",
+            found.error("bad-learn", count.span, f"vars needs a whole number from 0 to {MAX_VARIABLES}",
                         f":- vars({name}, 4).")
         elif name.name in self.variables:
             first = self.variables[name.name][1]
@@ -103,7 +102,7 @@ class LearningReader:
         if isinstance(options, Name) and options.name == "[]":
             options = ListTerm((), None, options.span)
         if not isinstance(options, ListTerm) or options.tail is not None:
-            self.vocabulary.found.error(CODE, options.span, "the options of body are a list", _BODY)
+            self.vocabulary.found.error("bad-learn", options.span, "the options of body are a list", _BODY)
             return
         most, symmetric = None, False
         for option in options.items:
@@ -113,10 +112,10 @@ class LearningReader:
                     and isinstance(option.args[0].value, int) and option.args[0].value >= 0:
                 most = option.args[0].value
             else:
-                self.vocabulary.found.error(CODE, option.span, f"body has no option {option}",
+                self.vocabulary.found.error("bad-learn", option.span, f"body has no option {option}",
                                             "there are max(N) and symmetric")
         if one is not None and any(one.key == other.key for other, _, _ in self.bodies):
-            self.vocabulary.found.error(CODE, one.span, f"body names {text(one.key)} twice")
+            self.vocabulary.found.error("bad-learn", one.span, f"body names {text(one.key)} twice")
         elif one is not None:
             self.bodies.append((one, most, symmetric))
 
@@ -124,7 +123,7 @@ class LearningReader:
         args = term.args if isinstance(term, Compound) else ()
         types = tuple(arg.name for arg in args if isinstance(arg, Name))
         if not isinstance(term, Name | Compound) or term.name == "[]" or len(types) < len(args):
-            self.vocabulary.found.error(CODE, term.span, message, hint)
+            self.vocabulary.found.error("bad-learn", term.span, message, hint)
             return None
         return _Signature(term.name, types, term.span, tuple(arg.span for arg in args))
 
@@ -141,14 +140,14 @@ class LearningReader:
             elif declared.neural or declared.types != one.types:
                 message = f"{text(one.key)} is declared as {'neural' if declared.neural else declared}, " \
                     f"{where(declared.span, one.span)}, and so cannot be learnt as {one}"
-                vocabulary.found.error(CODE, one.span, message)
+                vocabulary.found.error("bad-learn", one.span, message)
         for name, (_, span) in self.variables.items():
             if name not in vocabulary.types and not vocabulary.may_be_lost(name) and not vocabulary.no_types(span):
                 hint = vocabulary.found.did_you_mean(name, vocabulary.types)
                 vocabulary.found.error("unknown-type", span, f"unknown type {quoted(name)}", hint)
         if self.first is None and (self.variables or self.bodies):
             span = next(iter([span for _, span in self.variables.values()] + [one.span for one, _, _ in self.bodies]))
-            vocabulary.found.error(CODE, span, "vars and body say what learn may use, and there is no learn", _LEARN)
+            vocabulary.found.error("bad-learn", span, "vars and body say what learn may use, and there is no learn", _LEARN)
         return added
 
     def resolve(self, signatures: Signatures) -> Learning | None:
@@ -161,11 +160,11 @@ class LearningReader:
             sizes = [len(vocabulary.types[name].constants) for name in one.types if name in vocabulary.types]
             if one.key in vocabulary.defined:
                 span = vocabulary.defined[one.key]
-                vocabulary.found.error(CODE, span, f"{text(one.key)} is to be learnt, so it cannot have clauses yet",
+                vocabulary.found.error("bad-learn", span, f"{text(one.key)} is to be learnt, so it cannot have clauses yet",
                                        "give it another name, or leave out the learn directive")
             elif any(size != 1 for size in sizes):
                 vocabulary.found.error(
-                    CODE, one.span, f"{one} cannot be learnt: a label is about a whole image, so each argument must "
+                    "bad-learn", one.span, f"{one} cannot be learnt: a label is about a whole image, so each argument must "
                     f"be of a type with one constant", ":- type(image, [img]).  and  :- learn(kp(image)).")
             elif len(sizes) == len(one.types):
                 heads.append(Target(one.name, tuple(vocabulary.types[name].constants[0] for name in one.types)))
@@ -178,14 +177,14 @@ class LearningReader:
         number = vocabulary.numbers.get(one.key)
         types = signatures.get(one.key) or (number.types if number is not None else None)
         if any(one.key == head.key for head in self.heads):
-            vocabulary.found.error(CODE, one.span, f"{text(one.key)} is to be learnt, and so cannot be in its own body")
+            vocabulary.found.error("bad-learn", one.span, f"{text(one.key)} is to be learnt, and so cannot be in its own body")
         elif types is None:
             vocabulary.unknown_predicate(one.key, one.span)
         elif tuple(types) != one.types:
             wanted = f"{quoted(one.name)}({', '.join(map(str, types))})"
-            vocabulary.found.error(CODE, one.span, f"{one} has other types than {wanted}", f":- body({wanted}).")
+            vocabulary.found.error("bad-learn", one.span, f"{one} has other types than {wanted}", f":- body({wanted}).")
         elif symmetric and len(set(one.types)) != 1:
-            vocabulary.found.error(CODE, one.span, f"{one} cannot be symmetric: its arguments have several types")
+            vocabulary.found.error("bad-learn", one.span, f"{one} cannot be symmetric: its arguments have several types")
         else:
             return Allowed(one.key, most, symmetric)
         return None
