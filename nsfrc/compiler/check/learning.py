@@ -147,7 +147,8 @@ class LearningReader:
                 vocabulary.found.error("unknown-type", span, f"unknown type {quoted(name)}", hint)
         if self.first is None and (self.variables or self.bodies):
             span = next(iter([span for _, span in self.variables.values()] + [one.span for one, _, _ in self.bodies]))
-            vocabulary.found.error("bad-learn", span, "vars and body say what learn may use, and there is no learn", _LEARN)
+            message = "vars and body say what learn may use, and there is no learn"
+            vocabulary.found.error("bad-learn", span, message, _LEARN)
         return added
 
     def resolve(self, signatures: Signatures) -> Learning | None:
@@ -160,12 +161,13 @@ class LearningReader:
             sizes = [len(vocabulary.types[name].constants) for name in one.types if name in vocabulary.types]
             if one.key in vocabulary.defined:
                 span = vocabulary.defined[one.key]
-                vocabulary.found.error("bad-learn", span, f"{text(one.key)} is to be learnt, so it cannot have clauses yet",
-                                       "give it another name, or leave out the learn directive")
+                message = f"{text(one.key)} is to be learnt, so it cannot have clauses yet"
+                hint = "give it another name, or leave out the learn directive"
+                vocabulary.found.error("bad-learn", span, message, hint)
             elif any(size != 1 for size in sizes):
                 vocabulary.found.error(
-                    "bad-learn", one.span, f"{one} cannot be learnt: a label is about a whole image, so each argument must "
-                    f"be of a type with one constant", ":- type(image, [img]).  and  :- learn(kp(image)).")
+                    "bad-learn", one.span, f"{one} cannot be learnt: a label is about a whole image, so each argument "
+                    f"must be of a type with one constant", ":- type(image, [img]).  and  :- learn(kp(image)).")
             elif len(sizes) == len(one.types):
                 heads.append(Target(one.name, tuple(vocabulary.types[name].constants[0] for name in one.types)))
         allowed = [self._allowed(*body, signatures) for body in self.bodies]
@@ -177,14 +179,16 @@ class LearningReader:
         number = vocabulary.numbers.get(one.key)
         types = signatures.get(one.key) or (number.types if number is not None else None)
         if any(one.key == head.key for head in self.heads):
-            vocabulary.found.error("bad-learn", one.span, f"{text(one.key)} is to be learnt, and so cannot be in its own body")
+            message = f"{text(one.key)} is to be learnt, and so cannot be in its own body"
+            vocabulary.found.error("bad-learn", one.span, message)
         elif types is None:
             vocabulary.unknown_predicate(one.key, one.span)
         elif tuple(types) != one.types:
             wanted = f"{quoted(one.name)}({', '.join(map(str, types))})"
             vocabulary.found.error("bad-learn", one.span, f"{one} has other types than {wanted}", f":- body({wanted}).")
         elif symmetric and len(set(one.types)) != 1:
-            vocabulary.found.error("bad-learn", one.span, f"{one} cannot be symmetric: its arguments have several types")
+            message = f"{one} cannot be symmetric: its arguments have several types"
+            vocabulary.found.error("bad-learn", one.span, message)
         else:
             return Allowed(one.key, most, symmetric)
         return None
