@@ -74,7 +74,7 @@ class Tables:
         columns = [relations[i].values[:, 0] for i in self.whole]
         self.whole_bits = np.array(columns, dtype=bool).reshape(len(columns), self.B)
         self.whole_row: dict[Literal, int] = {(relation, ()): i for i, relation in enumerate(self.whole)}
-        self.keys: np.ndarray = np.random.default_rng(1).integers(1, 2**63, self.B, dtype=np.uint64)
+        self.keys = np.asarray(np.random.default_rng(1).integers(1, 2**63, size=(self.B,), dtype=np.uint64))
 
     def literals(self, k: int) -> list[Literal]:
         """All ways to put k variables into relations; equal ones once."""
