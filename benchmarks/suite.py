@@ -17,10 +17,10 @@ PARTS = {
     name: f"nsfrc.benchmarks.{module}" for name, module in {
         "reasoning": "reasoning", "semantics": "semantics", "compile": "compiling", "memory": "memory",
         "growth": "growth", "language": "language", "end_to_end": "end_to_end", "accuracy": "accuracy",
-        "semantics_figures": "semantics_figures", "ptx": "ptx", "baselines": "baselines",
+        "semantics_figures": "semantics_figures", "ptx": "ptx", "learning": "learning", "baselines": "baselines",
     }.items()
 }
-SLOW = ("ptx", "baselines")  # executes kernels for minutes, trains for an hour: only where asked for by name
+SLOW = ("ptx", "learning", "baselines")  # these take up to an hour: only where they are asked for by name
 
 
 def part(name: str) -> Part:

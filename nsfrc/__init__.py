@@ -13,6 +13,8 @@ if TYPE_CHECKING:  # for type checkers and editors; at run time `__getattr__` im
     from nsfrc.errors import CompileError, Diagnostic, NsfrcError
     from nsfrc.inference.predictor import Predictor
     from nsfrc.inference.results import Results, infer
+    from nsfrc.learning.api import learn
+    from nsfrc.learning.results import Learnt
     from nsfrc.models.detections import Detections, detections
     from nsfrc.pipelines import Pipeline, pipeline
     from nsfrc.prediction import Prediction
@@ -43,9 +45,9 @@ if (_Checkout.root / "setup.py").exists() and (_Checkout.root / "grammars").is_d
     sys.meta_path.insert(0, _Checkout)
 
 __all__ = [
-    "CompileError", "Detections", "Diagnostic", "FactsConverter", "NsfrcError", "Pipeline", "Prediction", "Predictor",
-    "Program", "Reasoner", "Results", "__version__", "check", "compile", "detections", "infer", "load",
-    "neural_predicate", "number", "pipeline",
+    "CompileError", "Detections", "Diagnostic", "FactsConverter", "Learnt", "NsfrcError", "Pipeline", "Prediction",
+    "Predictor", "Program", "Reasoner", "Results", "__version__", "check", "compile", "detections", "infer", "learn",
+    "load", "neural_predicate", "number", "pipeline",
 ]
 
 _PUBLIC = {
@@ -62,6 +64,8 @@ _PUBLIC = {
     "detections": "nsfrc.models.detections",
     "Detections": "nsfrc.models.detections",
     "Predictor": "nsfrc.inference.predictor",
+    "learn": "nsfrc.learning.api",
+    "Learnt": "nsfrc.learning.results",
     "FactsConverter": "nsfrc.valuation",
     "NsfrcError": "nsfrc.errors",
     "CompileError": "nsfrc.errors",
@@ -70,8 +74,8 @@ _PUBLIC = {
     "number": "nsfrc.valuation",
 }
 # Modules that `import nsfrc` alone gives too, as `nsfrc.explain.explain`.
-_MODULES = ("data", "errors", "explain", "inference", "perception", "pipelines", "program", "reasoner", "training",
-            "valuation")
+_MODULES = ("data", "errors", "explain", "inference", "learning", "perception", "pipelines", "program", "reasoner",
+            "training", "valuation")
 
 
 def __getattr__(name: str) -> Any:

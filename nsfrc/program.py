@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import warnings
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from numbers import Integral
@@ -226,6 +226,8 @@ class Program:
         outputs: str = "all",
         inputs: str = "all",
         clause_weights: str | torch.Tensor = "hard",
+        candidates: str | Sequence[str] | None = None,
+        mixtures: int = 1,
         arch: str | None = None,
     ) -> Reasoner:
         """A torch module V0 [B, G] → V_T.
@@ -236,7 +238,10 @@ class Program:
         program by default; gamma can be changed later (`reasoner.gamma = 0.1`). outputs: "all" or "targets". inputs:
         "all" honours and differentiates every entry of V0; "neural" only those of neural predicates, which is faster
         to train. clause_weights: "hard", "trainable", or a tensor [M, C] of which a soft-max over the clauses is taken.
+        candidates: instead of it, heads such as "kp/1" whose clauses are to choose from, for each of `mixtures` rows;
+        all other clauses hold as they are.
         """
+        from nsfrc.candidates import find_candidates
         from nsfrc.engines import GAMMA, Run
         from nsfrc.reasoner import Reasoner
 
@@ -250,7 +255,10 @@ class Program:
             gamma=gamma if gamma is not None else self.settings.gamma or GAMMA,
             normalise=normalise or "example", outputs=outputs, inputs=inputs,
         )
-        reasoner = Reasoner(self, engine, run, clause_weights, arch)  # which refuses what cannot be
+        if candidates is not None and (not isinstance(clause_weights, str) or clause_weights != "hard"):
+            raise NsfrcError("candidates have clause weights of their own: leave out clause_weights")
+        chosen = None if candidates is None else find_candidates(self, candidates, mixtures)
+        reasoner = Reasoner(self, engine, run, clause_weights, chosen, arch)  # which refuses what cannot be
         if (short := self.too_few(steps)) is not None:
             warnings.warn(short, TooFewSteps, stacklevel=2)
         return reasoner

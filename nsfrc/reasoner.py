@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from torch.autograd import forward_ad
 
+from nsfrc.candidates import Candidates
 from nsfrc.compiler.ir import GAMMA_RANGE, LEAST_GAMMA, MOST_GAMMA
 from nsfrc.engines import Run, engine
 from nsfrc.engines.base import negative, not_finite
@@ -26,7 +27,8 @@ class Reasoner(torch.nn.Module):
     """Soft forward chaining: V0 [B, G] → V_T [B, G], or [B, targets] with `outputs="targets"`.
 
     clause_weights: W [M, C]; the identity when the program is taken as given (`hard`), a parameter
-    when it is to be learnt. A soft-max over clauses is taken of it unless it is hard.
+    when it is to be learnt. A soft-max over clauses is taken of it unless it is hard. With candidates it is a parameter
+    [M, C] of which only the entries of candidates count; all other clauses hold as they are.
     """
 
     clause_weights: torch.Tensor
@@ -37,6 +39,7 @@ class Reasoner(torch.nn.Module):
         engine_name: str,
         run: Run,
         clause_weights: str | torch.Tensor,
+        candidates: Candidates | None = None,
         arch: str | None = None,
     ) -> None:
         super().__init__()
@@ -46,8 +49,12 @@ class Reasoner(torch.nn.Module):
         self.atoms, self.target_indices = program.ground.G, program.target_indices
         self.engine_name = engine_name
         self.engine = engine(engine_name, program, arch)
-        self.hard = isinstance(clause_weights, str) and clause_weights == "hard"
-        self._set_weights(clause_weights)
+        self.candidates = candidates
+        self.hard = candidates is None and isinstance(clause_weights, str) and clause_weights == "hard"
+        if candidates is not None:
+            self.clause_weights = torch.nn.Parameter(candidates.start())
+        else:
+            self._set_weights(clause_weights)
 
     def _set_weights(self, weights: str | torch.Tensor) -> None:
         clauses = self.program.ground.C
@@ -108,7 +115,8 @@ class Reasoner(torch.nn.Module):
 
     def _mixtures(self) -> torch.Tensor:
         """How far each mixture follows each clause, [M, C]; -inf leaves a clause out, but something must be left."""
-        weights = torch.softmax(self.clause_weights, dim=1)
+        weights = self.clause_weights if self.candidates is None else self.candidates.rows(self.clause_weights)
+        weights = torch.softmax(weights, dim=1)
         if weights.device.type == "cpu" and not torch.compiler.is_compiling() and bool(weights.isnan().any()):
             raise NsfrcError("clause_weights has a row with NaN, with infinity, or with nothing but -infinity")
         return weights
@@ -163,8 +171,10 @@ class Reasoner(torch.nn.Module):
     def extra_repr(self) -> str:
         run = self.run
         weights = "hard" if self.hard else list(self.clause_weights.shape)
+        chosen = "" if self.candidates is None else f", candidates of {', '.join(self.candidates.names)}"
         return (f"{self.program.name}, engine={self.engine_name}, steps={run.steps}, gamma={run.gamma}, "
-                f"normalise={run.normalise}, inputs={run.inputs}, outputs={run.outputs}, clause_weights={weights}")
+                f"normalise={run.normalise}, inputs={run.inputs}, outputs={run.outputs}, clause_weights={weights}"
+                f"{chosen}")
 
 
 def _check(run: Run) -> None:

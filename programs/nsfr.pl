@@ -149,6 +149,10 @@ setting(threshold(_, _)).
 setting(classes(_)).
 setting(model(_)).
 setting(presence(_)).
+setting(learn(_)).
+setting(vars(_, _)).
+setting(body(_)).
+setting(body(_, _)).
 
 signature(Source, Name, Arity, Types) :-
     ( declared(Source, pred, Signature) ; declared(Source, neural, Signature) ),

@@ -34,10 +34,11 @@ LAYERS: tuple[set[str], ...] = (
     {"compiler.stages", "program", "columns", "compiler.artifact", "compiler.importer"},
     {"compiler.findings"},
     {"compiler.report", "compiler.emit", "engines", "kernels"},
-    {"describe", "contexts"},
+    {"describe", "contexts", "candidates"},
     {"reasoner", "perception", "valuation"},
     {"pipelines", "prediction", "explain", "reasons"},
     {"inference"},
+    {"learning"},
     {"data"},
     {"training"},
     {"benchmarks"},
@@ -49,6 +50,7 @@ RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 UPWARDS = {
     ("program", "engines"),  # `program.reasoner()` builds what runs the program
     ("program", "reasoner"),
+    ("program", "candidates"),
     ("program", "valuation"),  # `program.valuation()` computes comparisons of numbers
     ("program", "compiler.report"),  # a program that is printed says how it reasons
     ("pipelines", "inference"),  # `pipe("a.png")` reads files as `nsfrc infer` does

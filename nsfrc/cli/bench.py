@@ -190,5 +190,5 @@ def _list(as_json: bool) -> None:
         click.echo(json.dumps({name: suite.part(name).about for name in suite.PARTS}, indent=1))
         return
     for name in suite.PARTS:
-        slow = " (only by name: it trains for an hour)" if name in suite.SLOW else ""
+        slow = " (only by name: it takes up to an hour)" if name in suite.SLOW else ""
         click.echo(f"{name:<12} {suite.part(name).about}{slow}")

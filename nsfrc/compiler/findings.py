@@ -35,7 +35,8 @@ def findings(source: Path, data: bytes | None = None, options: Options = DEFAULT
         return Findings(error.diagnostics, found.errors, found.warned)
     except NsfrcError as error:  # a file that cannot be read, or too many ground atoms: it has no place in the text
         return Findings((*found.found, Diagnostic(None, str(error))), found.errors + 1, found.warned)
-    return Findings(done.warnings, 0, found.warned, len(done.program.clauses), done.ground.G)
+    written = sum(clause.span is not None for clause in done.program.clauses)
+    return Findings(done.warnings, 0, found.warned, written, done.ground.G)
 
 
 def check(

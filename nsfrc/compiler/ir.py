@@ -289,6 +289,44 @@ class Number:
         return f"{self.name}({', '.join(self.types)})"
 
 
+@dataclass(frozen=True, slots=True)
+class Allowed:
+    """A predicate or number that learnt clauses may use: at most `most` times in each, None for any number of times."""
+
+    key: PredicateKey
+    most: int | None = None
+    symmetric: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """A predicate that is to be learnt, with the constants that its labels are about: kp(img)."""
+
+    name: str
+    constants: tuple[str, ...]
+
+    @property
+    def key(self) -> PredicateKey:
+        return self.name, len(self.constants)
+
+    def __str__(self) -> str:
+        return atom_text(self.name, [quoted(constant) for constant in self.constants])
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """What `nsfrc learn` is asked for. It is no part of what a program means, and compiled files do without it.
+
+    classes: the targets exclude each other. variables: type → how many a clause may have. allowed: what bodies may be
+    made of; () for everything that there is.
+    """
+
+    targets: tuple[Target, ...]
+    classes: bool = False
+    variables: tuple[tuple[str, int], ...] = ()
+    allowed: tuple[Allowed, ...] = ()
+
+
 # What float32 can reason with.
 LEAST_GAMMA, MOST_GAMMA = 1e-12, 1e12
 GAMMA_RANGE = "a number from 1e-12 to 1e12"
@@ -331,7 +369,7 @@ class Program:
     """A checked program. Names resolve, types agree, targets are ground.
 
     targets: all that is asked. classes: the last of them, of which one is the answer; each of the others is a question
-    of its own.
+    of its own. learning: what `nsfrc learn` is asked for.
     """
 
     name: str
@@ -343,6 +381,7 @@ class Program:
     settings: Settings = Settings()
     classes: tuple[Atom, ...] = ()
     numbers: tuple[Number, ...] = ()
+    learning: Learning | None = None
 
     @property
     def anchored(self) -> bool:

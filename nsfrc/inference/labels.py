@@ -17,6 +17,7 @@ from nsfrc.inference.folders import CLASS_ID, WORDS, Item, Listing, first_of, ma
 from nsfrc.inference.rows import original
 from nsfrc.questions import NONE, Question, called, short
 
+FIRST_COLUMNS = ("file", "world")  # a table is of images, or of worlds of facts by their numbers
 SHOWN = 5  # folders, names or questions that a message lists
 
 
@@ -74,7 +75,7 @@ def read_labels(path: Path, questions: Sequence[Question]) -> Labels:
     """The labels of a table; raises NsfrcError that names the line and the remedy."""
     rows = _rows(path)
     number, head = next(rows, (1, []))
-    if not head or head[0].strip().lower() != "file":
+    if not head or head[0].strip().lower() not in FIRST_COLUMNS:
         raise NsfrcError(f"{path}:{number}: the first line must name the columns: file, then the targets, as in "
                          f"file,{','.join(_spoken(questions))}")
     columns = [_question(path, number, cell, questions) for cell in head[1:]]

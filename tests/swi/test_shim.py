@@ -110,6 +110,15 @@ def test_shipped_vocabularies_are_found_from_anywhere(tmp_path: Path) -> None:
     assert oracle.answers(program, [["color(obj1,red)"]], ["red(obj1)", "red(obj2)"]) == [[True, False]]
 
 
+def test_what_is_to_be_learnt_says_nothing_here(tmp_path: Path) -> None:
+    program = tmp_path / "learn.pl"
+    program.write_text(VOCABULARY + ":- learn([kp(image), other(image)]).\n:- vars(object, 2).\n"
+                       ":- body(color(object, color)).\n:- body(near(object, object), [max(1), symmetric]).\n"
+                       "red(X) :- color(X, red).\n")
+    result = oracle.run(program, goal="true")
+    assert (result.stdout, result.stderr) == ("", "")
+
+
 def test_two_programs_in_one_session(tmp_path: Path) -> None:
     for name in ("first", "second"):
         clause = f"{name}(X) :- near(X, Y), near(Y, Z), color(Z, red).\n"

@@ -7,6 +7,7 @@
     measures      numbers of objects, and comparisons of them as atoms; chances: probabilities of clauses, likewise
     typed         names, arities, constants and variables of every atom
     targets       what is asked, as ground atoms
+    learning      what `nsfrc learn` is asked for
     needs         warnings about what no target needs, and included files without it
 """
 
@@ -19,6 +20,7 @@ from pathlib import Path
 from nsfrc.compiler.check.clauses import define
 from nsfrc.compiler.check.declare import declare
 from nsfrc.compiler.check.infer import Signatures, infer
+from nsfrc.compiler.check.learning import with_stand_in
 from nsfrc.compiler.check.needs import warn_unneeded, without_unneeded
 from nsfrc.compiler.check.repeats import possible_drafts, possible_facts
 from nsfrc.compiler.check.seen import with_atoms
@@ -58,13 +60,16 @@ def check(
     classes = read_classes(declarations.classes, targets, clauses, vocabulary, signatures, typing)
     thresholds = read_thresholds(declarations.thresholds, targets, classes, vocabulary)
     targets = (*targets, *classes)
+    learning = declarations.learning.resolve(signatures)
     vocabulary.report_unknown()
-    if not declarations.targets and not declarations.classes and not lost:
+    if learning is not None:
+        pass  # it may need whatever there is, and what it finds is asked
+    elif not declarations.targets and not declarations.classes and not lost:
         found.warn("no-target", None, f"{name} has no target", "say what is asked: :- target(kp(img)).")
     elif not found.failed:
         warn_unneeded(targets, clauses, facts, vocabulary)
     found.stop()
-    return without_unneeded(Program(
+    return with_stand_in(without_unneeded(Program(
         name=name,
         types=tuple(vocabulary.types.values()),
         predicates=(*_predicates(vocabulary, signatures, clauses), *typing.comparisons.predicates(),
@@ -75,7 +80,8 @@ def check(
         settings=replace(declarations.settings, thresholds=thresholds),
         classes=classes,
         numbers=tuple(vocabulary.numbers.values()),
-    ))
+        learning=learning,
+    )))
 
 
 def _predicates(

@@ -9,6 +9,7 @@ from typing import TypeGuard
 
 from nsfrc.compiler.check import foreign, measures, seen, shipped
 from nsfrc.compiler.check.builtin import is_core
+from nsfrc.compiler.check.learning import LearningReader
 from nsfrc.compiler.check.vocabulary import Declared, Vocabulary, and_more, text, where
 from nsfrc.compiler.ir import (
     ATTRIBUTE,
@@ -57,6 +58,7 @@ class Declarations:
     classes: the directive, where there is one. thresholds: for single targets, terms as written.
     """
 
+    learning: LearningReader
     targets: list[Term] = field(default_factory=list)
     settings: Settings = field(default_factory=Settings)
     classes: Compound | None = None
@@ -90,6 +92,7 @@ def declare(
     vocabulary.semantics = reader.result.settings.semantics
     reader.check_auto()
     vocabulary.index_constants()
+    reader.settle_learning()
     reader.check_signatures()
     return reader.result
 
@@ -109,7 +112,7 @@ class _Directives:
 
     def __init__(self, vocabulary: Vocabulary):
         self.vocabulary, self.found = vocabulary, vocabulary.found
-        self.result = Declarations()
+        self.result = Declarations(LearningReader(vocabulary))
         self._type_names: list[tuple[Declared, list[Span]]] = []
         self._set: dict[str, Span] = {}
         self.from_perception: list[DataType] = []
@@ -130,6 +133,10 @@ class _Directives:
             ("model", 1): self._seen,
             ("presence", 1): self._seen,
             ("attributes", 1): self._seen,
+            ("learn", 1): self.result.learning.learn,
+            ("vars", 2): self.result.learning.vars,
+            ("body", 1): self.result.learning.body,
+            ("body", 2): self.result.learning.body,
         }
 
     def knows(self, goal: Term) -> bool:
@@ -264,6 +271,10 @@ class _Directives:
         else:
             self.vocabulary.declare(declared)
             self._type_names.append((declared, [arg.span for arg in args]))
+
+    def settle_learning(self) -> None:
+        """Declare what is to be learnt."""
+        self._type_names += self.result.learning.settle()
 
     def check_signatures(self) -> None:
         """Every type that a predicate names must exist; run when all directives have been read."""

@@ -53,7 +53,7 @@ def without_unneeded(program: Program) -> Program:
 
     Under `paper` every atom counts, needed or not.
     """
-    if not program.anchored or not program.targets:
+    if not program.anchored or not program.targets or program.learning is not None:
         return program
     counted = {p.key: p.count for p in program.predicates if p.count is not None}
     needed, _ = _reach(program.targets, Heads(program.clauses), counted)

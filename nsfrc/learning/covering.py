@@ -1,0 +1,205 @@
+"""Several clauses for one target: each explains some of the positives that those before it left."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import permutations
+from math import log2
+
+import numpy as np
+
+from nsfrc.learning.kernels import IGNORED, NEGATIVE, POSITIVE
+from nsfrc.learning.relations import Relation
+from nsfrc.learning.scoring import LEAST_GAIN, Scoring
+from nsfrc.learning.search import TIES, Clause, Limits, Progress, Search, canonical, covered, in_order
+from nsfrc.learning.tables import Literal, Tables
+from nsfrc.learning.thresholds import refined
+
+WIDER = 4  # times the beam, where nothing was found
+SHOWN = 50  # alternatives that are kept of a clause
+
+
+@dataclass(frozen=True, eq=False)
+class Theory:
+    """Clauses in order.
+
+    alternatives: of each clause, others that explain the same labels. best: the best clause that was found, even where
+    it does not save enough to be one of them. saved: bits, by all of them. complete: the search came to its end.
+    """
+
+    clauses: tuple[Clause, ...] = ()
+    alternatives: tuple[tuple[Clause, ...], ...] = ()
+    best: Clause | None = None
+    saved: float = 0.0
+    complete: bool = True
+
+
+@dataclass(eq=False)
+class Cover:
+    """Learns the clauses of one target. label [B]: POSITIVE, NEGATIVE or IGNORED. most: see `Search`."""
+
+    tables: Tables
+    label: np.ndarray
+    limits: Limits
+    noise: float | None = None
+    clauses: int = 5
+    numbers: dict[str, np.ndarray] = field(default_factory=dict)
+    most: dict[int, int] = field(default_factory=dict)
+    like: dict[int, frozenset[int]] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+    tell: Callable[[Clause], None] = lambda clause: None
+
+    def run(self) -> Theory:
+        left = self.label.copy()
+        whole = Scoring(int((left == POSITIVE).sum()), int((left == NEGATIVE).sum()), noise=self.noise)
+        found: list[Clause] = []
+        others: list[tuple[Clause, ...]] = []
+        best, scoring, complete = None, whole, True
+        while len(found) < self.clauses and (left == POSITIVE).any():
+            search, clause = self._searched(left, scoring, wider=not found)
+            complete = complete and not self.limits.over()
+            if best is None:
+                best = clause if clause.literals else None
+            clause = self._polished(clause, left, scoring)
+            if clause.score < LEAST_GAIN:
+                break
+            self.tell(clause)
+            found.append(clause)
+            others.append(tuple(self._alternatives(clause, search, left, scoring)))
+            hit = covered(self.tables, clause.literals)
+            scoring = replace(scoring, tp=scoring.tp + int((hit & (left == POSITIVE)).sum()),
+                              fp=scoring.fp + int((hit & (left == NEGATIVE)).sum()))
+            left[hit] = IGNORED
+            if not complete:
+                break
+        kept = self._needed(found, whole)
+        saved = whole.nothing - float(scoring.exceptions(0, 0)) - sum(clause.cost for clause in found)
+        return Theory(tuple(found[i] for i in kept), tuple(others[i] for i in kept), best, saved, complete)
+
+    def _searched(self, left: np.ndarray, scoring: Scoring, wider: bool) -> tuple[Search, Clause]:
+        """The best clause. wider: if none is good enough, look again with a larger beam."""
+        search = Search(self.tables, left, scoring, self.limits, self.most, self.like, self.progress)
+        clause = search.run()
+        if wider and clause.score < LEAST_GAIN and not self.limits.over():
+            limits = replace(self.limits, beam=WIDER * self.limits.beam)
+            search = Search(self.tables, left, scoring, limits, self.most, self.like, self.progress)
+            clause = search.run()
+        return search, clause
+
+    def judged(self, literals: Sequence[Literal], left: np.ndarray, scoring: Scoring) -> Clause:
+        """A clause with what it covers and costs, its variables numbered in their order."""
+        named = renamed(literals, self.tables.relations)
+        hit = covered(self.tables, named)
+        tp, fp = int((hit & (left == POSITIVE)).sum()), int((hit & (left == NEGATIVE)).sum())
+        mark = int(np.bitwise_xor.reduce(self.tables.keys[hit & (left != IGNORED)], initial=0))
+        cost = cost_of(named, self.tables.relations)
+        k = 1 + max((a for _, args in named for a in args), default=-1)
+        return Clause(named, k, cost, tp, fp, float(scoring.gain(tp, fp)) - cost if tp else -np.inf, mark)
+
+    def _polished(self, clause: Clause, left: np.ndarray, scoring: Scoring) -> Clause:
+        """Without literals that it can do without, and its numbers cut where that is best."""
+        clause = self._shorter(clause, left, scoring)
+        numeric = [i for i, (relation, _) in enumerate(clause.literals) if self.tables.relations[relation].cut]
+        for i in numeric:
+            clause = self._recut(clause, i, left, scoring)
+        return self._shorter(clause, left, scoring) if numeric else clause
+
+    def _shorter(self, clause: Clause, left: np.ndarray, scoring: Scoring) -> Clause:
+        while len(clause.literals) > 1:
+            tries = [self.judged((*clause.literals[:i], *clause.literals[i + 1 :]), left, scoring)
+                     for i in range(len(clause.literals))]
+            best = max(tries, key=lambda one: one.score)
+            if best.score < clause.score:
+                break
+            clause = best
+        return clause
+
+    def _recut(self, clause: Clause, i: int, left: np.ndarray, scoring: Scoring) -> Clause:
+        relation, args = clause.literals[i]
+        others = (*clause.literals[:i], *clause.literals[i + 1 :])
+        new = refined(self.tables, others, self.tables.relations[relation], args[0], self.numbers, left, scoring)
+        if new is None:
+            return clause
+        number = self.tables.add(new)
+        tried = self.judged((*clause.literals[:i], (number, args), *clause.literals[i + 1 :]), left, scoring)
+        return tried if tried.score >= clause.score - 1e-9 else clause
+
+    def _alternatives(self, clause: Clause, search: Search, left: np.ndarray, scoring: Scoring) -> list[Clause]:
+        """Other clauses that get as many labels right, the shortest first; none that only says more than another."""
+        chosen = [clause]
+        seen, shapes = {canonical(clause.literals, self.tables.relations)}, {self._uncut(clause)}
+        near = [one for one in search.kept
+                if one.fp - one.tp <= clause.fp - clause.tp and one.cost <= clause.cost + TIES]
+        for one in sorted(near, key=lambda one: one.cost):
+            plain = self._shorter(self.judged(one.literals, left, scoring), left, scoring)
+            key = canonical(plain.literals, self.tables.relations)
+            shape = self._uncut(plain)
+            if plain.fp - plain.tp > clause.fp - clause.tp or key in seen or shape in shapes:
+                continue
+            seen.add(key)
+            shapes.add(shape)
+            if not any(subsumes(other.literals, plain.literals, self.tables.relations) for other in chosen):
+                chosen.append(plain)
+            if len(chosen) > SHOWN:
+                break
+        return chosen[1:]
+
+    def _uncut(self, clause: Clause) -> tuple[object, ...]:
+        """What a clause says apart from where numbers are cut."""
+        named = [(cut[:2] if (cut := self.tables.relations[relation].cut) else relation, args)
+                 for relation, args in clause.literals]
+        return tuple(sorted(map(str, named)))
+
+    def _needed(self, found: list[Clause], scoring: Scoring) -> list[int]:
+        """Clauses without those that later ones made superfluous."""
+        kept = list(range(len(found)))
+        for i in range(len(found)):
+            without = [j for j in kept if j != i]
+            if without and self._length(found, without, scoring) <= self._length(found, kept, scoring):
+                kept = without
+        return kept
+
+    def _length(self, found: list[Clause], some: list[int], scoring: Scoring) -> float:
+        hit = np.zeros(len(self.label), dtype=bool)
+        for i in some:
+            hit |= covered(self.tables, found[i].literals)
+        tp, fp = int((hit & (self.label == POSITIVE)).sum()), int((hit & (self.label == NEGATIVE)).sum())
+        return float(scoring.exceptions(tp, fp)) + sum(found[i].cost for i in some)
+
+
+def cost_of(literals: Sequence[Literal], relations: list[Relation]) -> float:
+    """Bits of a clause, as the search counts them."""
+    cost, k = 0.0, 0
+    for number, (relation, args) in enumerate(literals, 1):
+        cost += relations[relation].bits + len(args) * log2(k + 1) - log2(number)
+        k = max([k, *(a + 1 for a in args)])
+    return cost
+
+
+def renamed(literals: Sequence[Literal], relations: list[Relation]) -> tuple[Literal, ...]:
+    """With variables numbered in the order in which they appear."""
+    numbers: dict[int, int] = {}
+    for _, args in literals:
+        for a in args:
+            numbers.setdefault(a, len(numbers))
+    return tuple((one, in_order(tuple(numbers[a] for a in args), relations[one])) for one, args in literals)
+
+
+def subsumes(general: Sequence[Literal], special: Sequence[Literal], relations: list[Relation]) -> bool:
+    """Whether the literals of one clause are among those of another, with other names for variables."""
+    def matches(i: int, names: dict[int, int]) -> bool:
+        if i == len(general):
+            return True
+        relation, args = general[i]
+        for other, terms in special:
+            if other != relation:
+                continue
+            for order in permutations(terms) if relations[relation].symmetric else (terms,):
+                bound = dict(names)
+                if all(bound.setdefault(a, b) == b for a, b in zip(args, order, strict=True)) \
+                        and len(set(bound.values())) == len(bound) and matches(i + 1, bound):
+                    return True
+        return False
+
+    return matches(0, {})

@@ -1,0 +1,288 @@
+"""The search for one clause: beams over conjunctions, one for each number of variables and literals.
+
+A clause is refined by one literal at a time (its bits AND the literal's). The clauses with k variables come from those
+with k or fewer, so that more variables are tried when all is known of fewer. Variables are brought in in their order,
+and of clauses that are equal up to the names of variables the first stays. A clause is dropped when not even the best
+that could still be made of it, all its positives and no negative, would beat the best that is known.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from math import log2
+
+import numpy as np
+
+from nsfrc.learning.relations import Relation
+from nsfrc.learning.scoring import Scoring
+from nsfrc.learning.tables import Literal, Table, Tables, kernels
+
+TWINS = 4  # clauses of a beam that cover the same examples
+KEPT = 2000  # clauses that are remembered beside the best
+NEAR = 12.0  # bits by which they may be worse
+TIES = 4.0  # bits by which others that explain as much may cost more, and are still looked for
+
+
+@dataclass(frozen=True, eq=False)
+class Clause:
+    """A conjunction of literals over `k` variables and what it covers. cost: in bits; score: what it saves beyond that.
+
+    mark: a hash of the examples it covers.
+    """
+
+    literals: tuple[Literal, ...]
+    k: int
+    cost: float
+    tp: int
+    fp: int
+    score: float
+    mark: int
+
+
+EMPTY = Clause((), 0, 0.0, 0, 0, 0.0, 0)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """How far to search. variables: None deepens until nothing more is found; until: when to stop (time.monotonic)."""
+
+    beam: int = 30
+    literals: int = 8
+    variables: int | None = None
+    until: float | None = None
+    stopped: Callable[[], bool] = lambda: False
+
+    def over(self) -> bool:
+        return (self.until is not None and time.monotonic() > self.until) or self.stopped()
+
+
+@dataclass
+class Progress:
+    """What a search has done so far; `tell` is called now and then."""
+
+    scored: int = 0
+    seconds: float = 0.0
+    variables: int = 0
+    best: str = ""
+    tell: Callable[[Progress], None] = lambda progress: None
+
+
+@dataclass(frozen=True, eq=False)
+class _Scored:
+    """Refinements of one clause, as arrays: literals by their places in `table`, or among those of whole images."""
+
+    parent: Clause
+    table: Table | None
+    rows: np.ndarray
+    cost: np.ndarray
+    tp: np.ndarray
+    fp: np.ndarray
+    mark: np.ndarray
+    score: np.ndarray
+
+
+@dataclass(eq=False)
+class Search:
+    """The search for the clause that saves most bits. label [B]: POSITIVE, NEGATIVE or IGNORED.
+
+    most: relation → how often a clause may have it or one of its like, `like` saying which these are.
+    """
+
+    tables: Tables
+    label: np.ndarray
+    scoring: Scoring
+    limits: Limits
+    most: dict[int, int] = field(default_factory=dict)
+    like: dict[int, frozenset[int]] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
+
+    def __post_init__(self) -> None:
+        self.label = self.label.astype(np.int8)
+        self.relations: list[Relation] = self.tables.relations
+        self.bits = np.array([one.bits for one in self.relations])
+        self.cheapest = float(self.bits.min(initial=1.0)) - log2(self.limits.literals)
+        self.best = EMPTY
+        self.kept: list[Clause] = []
+        self.cut_short = False
+
+    def run(self) -> Clause:
+        """The best clause, EMPTY if none saves anything. `kept` has those that came near."""
+        limits, start = self.limits, time.process_time()
+        deepest = int(self.tables.counts.max(initial=0))
+        last = deepest if limits.variables is None else min(limits.variables, deepest)
+        beams: dict[tuple[int, int], list[Clause]] = {(0, 0): [EMPTY]}
+        before, idle = 0.0, 0
+        for k in range(last + 1):
+            if (k and not self.tables.fits(k)) or limits.over():
+                self.cut_short = True
+                break
+            self.progress.variables = k
+            self._with_variables(k, beams)
+            self.progress.seconds += time.process_time() - start
+            start = time.process_time()
+            idle = 0 if self.best.score > before + 1e-9 else idle + 1
+            before = self.best.score
+            if limits.variables is None and idle > 2 and self.best.literals:
+                break
+        return self.best
+
+    def _with_variables(self, k: int, beams: dict[tuple[int, int], list[Clause]]) -> None:
+        """Fill the beams of clauses with exactly k variables, shorter ones first."""
+        seen: set[tuple[int, int]] = set()
+        for length in range(1, self.limits.literals + 1):
+            found: list[_Scored] = []
+            for fewer in range(k + 1):
+                for clause in beams.get((fewer, length - 1), []):
+                    if self.limits.over():
+                        return
+                    if not self._hopeless(clause.tp, clause.cost):
+                        found += self._refined(clause, k)
+            beams[k, length] = self._chosen(found, k, seen)
+            self.progress.tell(self.progress)
+
+    def _chosen(self, found: list[_Scored], k: int, seen: set[tuple[int, int]]) -> list[Clause]:
+        """The best of some refinements, without those that were there before; all that are near the best are kept."""
+        if not found:
+            return []
+        score = np.concatenate([one.score for one in found])
+        where = np.concatenate([np.full(len(one.score), i) for i, one in enumerate(found)])
+        place = np.concatenate([np.arange(len(one.score)) for one in found])
+        chosen: list[Clause] = []
+        twins: dict[int, int] = {}
+        for i in np.argsort(-score, kind="stable")[: 40 * self.limits.beam].tolist():
+            near = score[i] > max(self.best.score - NEAR, 0)
+            if (len(chosen) >= self.limits.beam and not near) or score[i] == -np.inf:
+                break
+            one = self._clause(found[where[i]], int(place[i]), k)
+            if self.best.score < one.score:
+                self.best = one
+            hopeless = self._hopeless(one.tp, one.cost)
+            if not near and (hopeless or twins.get(one.mark, 0) >= TWINS):
+                continue
+            key = canonical(one.literals, self.relations), one.mark
+            if key in seen:
+                continue
+            seen.add(key)
+            if near and len(self.kept) < KEPT:
+                self.kept.append(one)
+            if len(chosen) < self.limits.beam and not hopeless and twins.get(one.mark, 0) < TWINS:
+                twins[one.mark] = twins.get(one.mark, 0) + 1
+                chosen.append(one)
+        return chosen
+
+    def _clause(self, scored: _Scored, i: int, k: int) -> Clause:
+        row = int(scored.rows[i])
+        relation, args = (self.tables.whole[row], ()) if scored.table is None else scored.table.literals[row]
+        parts = [(part, in_order(args, self.relations[part])) for part in self.relations[relation].parts or (relation,)]
+        literals = (*scored.parent.literals, *(part for part in parts if part not in scored.parent.literals))
+        return Clause(literals, k, float(scored.cost[i]), int(scored.tp[i]), int(scored.fp[i]),
+                      float(scored.score[i]), int(scored.mark[i]))
+
+    def _hopeless(self, tp: int, cost: float) -> bool:
+        """Whether nothing made of a clause can beat the best, as another literal has its cost, too."""
+        if not cost:
+            return False
+        return float(self.scoring.most(tp)) - cost - self.cheapest <= max(self.best.score, 0.0)
+
+    def _refined(self, clause: Clause, k: int) -> Iterator[_Scored]:
+        """The clause with one literal more, and k variables."""
+        if k:
+            table = self.tables.table(k)
+            wanted = (1 << k) - (1 << clause.k)
+            fits = (table.needed & wanted) == wanted
+            if k > clause.k + 1:  # new variables stand in their order
+                fits &= table.rising
+            fits &= self._free(clause)[table.relation]
+            for literal in clause.literals:
+                if literal[1]:
+                    fits[table.row[literal]] = False
+            cost = self.bits[table.relation] + table.arity * log2(clause.k + 1)
+            rows = np.flatnonzero(fits & self._worth(clause, cost))
+            if len(rows):
+                yield self._scored(clause, table, rows, cost[rows], clause_bits(self.tables, clause.literals, k))
+        if k == clause.k and self.tables.whole:
+            fits = self._free(clause)[self.tables.whole]
+            for literal in clause.literals:
+                if not literal[1]:
+                    fits[self.tables.whole_row[literal]] = False
+            cost = self.bits[self.tables.whole]
+            rows = np.flatnonzero(fits & self._worth(clause, cost))
+            if len(rows):
+                yield self._scored(clause, None, rows, cost[rows], covered(self.tables, clause.literals))
+
+    def _worth(self, clause: Clause, cost: np.ndarray) -> np.ndarray:
+        """Which literals, at their cost, leave a chance to beat the best."""
+        tp = clause.tp if clause.literals else self.scoring.P - self.scoring.tp
+        spent = clause.cost + cost - log2(len(clause.literals) + 1)
+        return np.asarray(self.scoring.most(tp) - spent > max(self.best.score - TIES, 0.0))
+
+    def _free(self, clause: Clause) -> np.ndarray:
+        """Which relations the clause may have one more of."""
+        free = np.ones(len(self.relations), dtype=bool)
+        for relation, most in self.most.items():
+            free[relation] = sum(one in self.like[relation] for one, _ in clause.literals) < most
+        return free
+
+    def _scored(self, clause: Clause, table: Table | None, rows: np.ndarray, cost: np.ndarray,
+                parent: np.ndarray) -> _Scored:
+        tp, fp, mark = np.zeros(len(rows), np.int64), np.zeros(len(rows), np.int64), np.zeros(len(rows), np.uint64)
+        if table is None:
+            kernels.refine_whole(self.tables.whole_bits, rows, parent, self.label, self.tables.keys, tp, fp, mark)
+        else:
+            kernels.refine(table.ready(rows), rows, parent, table.starts, self.label, self.tables.keys, tp, fp, mark)
+        self.progress.scored += len(rows)
+        cost = clause.cost + cost - log2(len(clause.literals) + 1)  # the order of literals is free
+        score = np.where(tp > 0, self.scoring.gain(tp, fp) - cost, -np.inf)
+        return _Scored(clause, table, rows, cost, tp, fp, mark, score)
+
+
+def in_order(args: tuple[int, ...], relation: Relation) -> tuple[int, ...]:
+    """Arguments as literals have them: sorted where their order does not matter."""
+    return tuple(sorted(args)) if relation.symmetric else args
+
+
+def clause_bits(tables: Tables, literals: tuple[Literal, ...], k: int) -> np.ndarray:
+    """The bits of a clause over k variables, those of its literals together."""
+    table = tables.table(k)
+    bits = table.every.copy()
+    for literal in literals:
+        if literal[1]:
+            bits &= table.of(literal)
+        else:
+            kernels.only_where(bits, table.starts, tables.whole_bits[tables.whole_row[literal]])
+    return bits
+
+
+def covered(tables: Tables, literals: tuple[Literal, ...]) -> np.ndarray:
+    """[B]: which examples a clause covers."""
+    k = 1 + max((a for _, args in literals for a in args), default=-1)
+    found = np.ones(tables.B, dtype=bool)
+    if k:
+        kernels.covers(clause_bits(tables, literals, k), tables.table(k).starts, found)
+        return found
+    for literal in literals:
+        found &= tables.whole_bits[tables.whole_row[literal]]
+    return found
+
+
+def canonical(literals: tuple[Literal, ...], relations: list[Relation]) -> int:
+    """A number that does not depend on the order of literals nor on the names of variables.
+
+    Variables are told apart by what is said of them, then by what is said of those they are related to, and so on.
+    """
+    color = {a: 0 for _, args in literals for a in args}
+    for _ in range(min(3, len(color))):
+        said: dict[int, list[object]] = {a: [] for a in color}
+        for relation, args in literals:
+            around = tuple(color[a] for a in args)
+            for place, a in enumerate(args):
+                same = relations[relation].symmetric
+                said[a].append((relation, -1 if same else place, tuple(sorted(around)) if same else around))
+        color = {a: hash((color[a], tuple(sorted(map(hash, parts))))) for a, parts in said.items()}
+    return hash(tuple(sorted(
+        hash((relation, tuple(sorted(color[a] for a in args)) if relations[relation].symmetric
+              else tuple(color[a] for a in args)))
+        for relation, args in literals)))
+

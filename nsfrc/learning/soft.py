@@ -1,0 +1,120 @@
+"""The soft step: candidates scored with the compiled reasoner on the values that perception gave.
+
+The search sees what is above or below one half. Where values lie in between, clauses that tie there need not tie here:
+weights are trained over the candidates alone, the background being as it is, until labels held out are told no better.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import torch
+
+from nsfrc.learning.evidence import Evidence, FromObjects
+from nsfrc.program import Program
+
+if TYPE_CHECKING:
+    from nsfrc.valuation import FactsConverter
+
+STEPS, PATIENCE = 120, 15
+RATE, CONCEPT_RATE = 0.2, 0.01
+INSIDE = 1e-3  # how far scores are moved inside 0 … 1 before a logarithm
+
+
+def loss(scores: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+    return torch.nn.functional.binary_cross_entropy(INSIDE + (1 - 2 * INSIDE) * scores.clamp(0, 1), label)
+
+
+@dataclass(frozen=True)
+class Weighed:
+    """weights: of each candidate, those of all together 1. losses: of each candidate alone, on labels held out."""
+
+    weights: tuple[float, ...]
+    losses: tuple[float, ...]
+
+
+def weigh(
+    program: Program, alone: Program, head: str, column: int, evidence: Evidence, label: np.ndarray, train: np.ndarray,
+    held_out: np.ndarray,
+) -> Weighed:
+    """Train one mixture over the clauses of `head`, and score each by itself.
+
+    program: all candidates as clauses of one head, whose target is output `column`; alone: each with a head and target
+    of its own. label [B]: 0 or 1 where `train` or `held_out` say so.
+    """
+    truth = torch.from_numpy(np.nan_to_num(label)).float()
+    seen, checked = torch.from_numpy(train), torch.from_numpy(held_out if held_out.any() else train)
+    with torch.no_grad():
+        each = alone.reasoner("cpu", outputs="targets", inputs="neural")(evidence.valuation(alone).float())
+        losses = [float(loss(each[checked, i], truth[checked])) for i in range(each.shape[1])]
+    V0 = evidence.valuation(program).float()
+    reasoner = program.reasoner("cpu", outputs="targets", inputs="neural", candidates=head)
+    optimiser = torch.optim.Adam(reasoner.parameters(), lr=RATE)
+    best, kept, idle = float("inf"), reasoner.clause_weights.detach().clone(), 0
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        scores = reasoner(V0)[:, column]
+        loss(scores[seen], truth[seen]).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        with torch.no_grad():
+            now = float(loss(scores[checked].detach(), truth[checked]))
+        if now < best - 1e-5:
+            best, kept, idle = now, reasoner.clause_weights.detach().clone(), 0
+        else:
+            idle += 1
+            if idle >= PATIENCE:
+                break
+    assert reasoner.candidates is not None
+    mixture = torch.softmax(reasoner.candidates.rows(kept), dim=1)[0, list(reasoner.candidates.columns[0])]
+    return Weighed(tuple(mixture.tolist()), tuple(losses))
+
+
+def threshold(scores: np.ndarray, label: np.ndarray) -> float:
+    """From where on a score means true: the best cut of some labelled examples, 0.5 where that is as good."""
+    cuts = np.unique(np.concatenate([[0.5], (np.sort(scores)[1:] + np.sort(scores)[:-1]) / 2]))
+    right = np.array([((scores >= cut) == (label > 0.5)).sum() for cut in cuts])
+    if right[cuts == 0.5][0] == right.max():
+        return 0.5
+    good = cuts[right == right.max()]
+    return float(round(float(good[len(good) // 2]), 4))
+
+
+def train_concepts(
+    program: Program, evidence: FromObjects, labels: Sequence[np.ndarray], train: np.ndarray, held_out: np.ndarray,
+    out: Path, made_by: dict[str, object],
+) -> tuple[float, float]:
+    """Adjust concepts and temperatures to the labels through the learnt rules, and write them; the loss on labels held
+    out before and after. Early stopping keeps the best; where nothing helps, they stay as they were."""
+    facts = evidence.converter(program)
+    reasoner = program.reasoner("cpu", outputs="targets", inputs="neural")
+    truth = torch.from_numpy(np.nan_to_num(np.stack(labels, axis=1))).float()
+    seen, checked = torch.from_numpy(train), torch.from_numpy(held_out if held_out.any() else train)
+    parameters = [p for p in facts.parameters() if p.requires_grad]
+    optimiser = torch.optim.Adam(parameters, lr=CONCEPT_RATE)
+    start = best = _loss_of(facts, reasoner, evidence, truth, checked)
+    kept, idle = copy.deepcopy(facts.state_dict()), 0
+    for _ in range(STEPS):
+        optimiser.zero_grad()
+        loss(reasoner(facts(evidence.objects[seen])), truth[seen]).backward()  # type: ignore[no-untyped-call]
+        optimiser.step()
+        now = _loss_of(facts, reasoner, evidence, truth, checked)
+        if now < best - 1e-6:
+            best, kept, idle = now, copy.deepcopy(facts.state_dict()), 0
+        else:
+            idle += 1
+            if idle >= PATIENCE:
+                break
+    facts.load_state_dict(kept)
+    facts.save_concepts(out, dict(made_by))
+    return start, best
+
+
+@torch.no_grad()
+def _loss_of(facts: FactsConverter, reasoner: torch.nn.Module, evidence: FromObjects, truth: torch.Tensor,
+             some: torch.Tensor) -> float:
+    return float(loss(reasoner(facts(evidence.objects[some])), truth[some]))
