@@ -16,6 +16,7 @@ import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -194,7 +195,7 @@ def _edits(
     for number in places:
         changed = edit(lines[number])
         yield Mutant(kind, kernel, number + 1, _source(lines, number), lines[number].strip(),
-                     lambda text, number=number, changed=changed: _with_line(text, number, changed))
+                     partial(_with_line, number=number, line=changed))
 
 
 def _with_line(text: str, number: int, line: str) -> str:
@@ -241,7 +242,7 @@ class _changed_argument:
                 )
             original(runner, kernel, grid, arguments)
 
-        launch.Runner.launch = changed  # type: ignore[method-assign]
+        launch.Runner.launch = changed  # type: ignore[method-assign, assignment]
 
     def __exit__(self, *_: object) -> None:
         launch.Runner.launch = self.original  # type: ignore[method-assign]

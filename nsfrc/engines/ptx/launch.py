@@ -162,7 +162,7 @@ def _view(name: str, tensor: torch.Tensor) -> tuple[str, np.ndarray, int]:
     if not tensor.is_contiguous():
         raise NsfrcError(f"argument {name} of a kernel is not contiguous")
     words = tensor.detach().reshape(-1).view(torch.int32).numpy().view(u4)
-    return name, words, tensor.storage_offset() * tensor.element_size()
+    return name, words, int(tensor.storage_offset()) * tensor.element_size()
 
 
 def _parameters(device: Device, arguments: tuple[Any, ...]) -> list[Any]:

@@ -36,7 +36,7 @@ class Space:
         self.machine, self.size, self.grain = machine, size, grain
         data = np.empty(-(-size // 16) * 4, u4)
         data.fill(POISON)
-        self.views = {1: data.view(u1), 2: data.view(u2), 4: data, 8: data.view(u8)}
+        self.views: dict[int, Any] = {1: data.view(u1), 2: data.view(u2), 4: data, 8: data.view(u8)}
         cells = -(-size // grain)
         self.state = np.full(cells, OUTSIDE, u1)
         self.writer, self.reader = np.full(cells, NOBODY, i8), np.full(cells, NOBODY, i8)
