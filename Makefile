@@ -57,7 +57,7 @@ quick: $(VENV)/installed
 # kernels in Triton's interpreter. The CPU engine's are run without numba by tests/engines/test_plain.py.
 MEASURED := tests/frontend tests/engines tests/anchored $(patsubst %,tests/test_%.py,artifact filters ground herbrand importer passes \
     plan program program_values reach) $(patsubst %,tests/cli/test_%.py,compile emit import reason) \
-    tests/kernels/test_launch.py tests/kernels/test_tables.py
+    tests/kernels/test_launch.py tests/kernels/test_tables.py $(patsubst %,tests/kernels/ptx/test_%.py,opcodes checks counts)
 REPEATS := tests/frontend/test_fuzz.py $(patsubst %,tests/engines/test_engines.py::test_%,random_programs \
     large_programs_forward shipped) tests/engines/test_reference.py::test_finite_differences
 INTERPRETED := tests/kernels/values/test_operator.py tests/kernels/values/test_anchored.py \

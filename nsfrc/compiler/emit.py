@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from dataclasses import asdict
+from collections.abc import Callable, Iterable, Iterator
 
 import numpy as np
 
@@ -22,7 +21,10 @@ def ast(done: Compilation) -> Iterator[str]:
 def typed(done: Compilation) -> Iterator[str]:
     """The checked program: every type, predicate and variable resolved, as Prolog text."""
     program = done.program
+    within = {name for name, _ in program.settings.attributes}
     for datatype in program.types:
+        if datatype.name in within:  # which the directive declares
+            continue
         constants = ", ".join(ir.quoted(c) for c in datatype.constants)
         values = f"slots({len(datatype.constants)})" if datatype.slots else f"[{constants}]"
         yield f":- type({ir.quoted(datatype.name)}, {values}).  % {datatype.role}"
@@ -36,11 +38,7 @@ def typed(done: Compilation) -> Iterator[str]:
         directive = "neural" if predicate.role == ir.NEURAL else "pred"
         signature = ir.atom_text(predicate.name, [ir.quoted(t) for t in predicate.types])
         yield f":- {directive}({signature}).  % {predicate.role}"
-    for name, value in asdict(program.settings).items():
-        if value is not None and name != "thresholds":
-            yield f":- {name}({ir.quoted(str(value))})."
-    for target, value in program.settings.thresholds:
-        yield f":- threshold({target}, {value})."
+    yield from _settings(program.settings)
     for atom in program.targets[: len(program.targets) - len(program.classes)]:
         yield f":- target({atom})."
     if program.classes:
@@ -50,6 +48,28 @@ def typed(done: Compilation) -> Iterator[str]:
     for clause in program.clauses:
         types = ", ".join(f"{name}: {datatype}" for name, datatype in clause.types)
         yield f"{clause}" + (f"  % {types}" if types else "")
+
+
+def _settings(settings: ir.Settings) -> Iterator[str]:
+    for name in ("steps", "gamma", "perception", "threshold", "semantics"):
+        value = getattr(settings, name)
+        if value is not None:
+            yield f":- {name}({ir.quoted(str(value))})."
+    for target, least in settings.thresholds:
+        yield f":- threshold({target}, {least})."
+    model = [f"names({_list(settings.names)})"] if settings.names else []
+    model += [f"size({settings.size[0]}, {settings.size[1]})"] if settings.size else []
+    if model:
+        yield f":- model([{', '.join(model)}])."
+    if settings.presence is not None:
+        yield f":- presence({settings.presence}{'' if settings.conf is None else f'({settings.conf})'})."
+    if settings.attributes:
+        pairs = (f"{ir.quoted(name)}-{_list(values)}" for name, values in settings.attributes)
+        yield f":- attributes([{', '.join(pairs)}])."
+
+
+def _list(names: Iterable[str]) -> str:
+    return f"[{', '.join(map(ir.quoted, names))}]"
 
 
 def _counting(predicate: ir.Predicate, program: ir.Program) -> str:

@@ -146,6 +146,22 @@ def test_the_emitted_program_reads_back() -> None:
     assert list(typed(again)) == list(typed(first))
 
 
+def test_what_is_said_of_perception_reads_back() -> None:
+    from nsfrc.compiler.emit import typed
+
+    first = compile_text("""
+        :- type(image, [img]). :- type(object, slots(3)). :- type(class, from_perception).
+        :- perception('best.onnx'). :- model([names(['traffic light', car]), size(320, 640)]). :- presence(crisp(0.25)).
+        :- attributes([color-[red, blue], shape-[square]]).
+        :- neural(class(object, class)). :- neural(color(object, color)). :- target(kp).
+        kp :- class(O, 'traffic light'), color(O, red).
+    """, "rules.pl")
+    again = compile_text("\n".join(typed(first)), "rules.pl")
+    assert list(typed(again)) == list(typed(first))
+    assert again.program.settings == first.program.settings
+    assert ":- attributes([color-[red, blue], shape-[square]])." in typed(first)
+
+
 @pytest.mark.parametrize("doublings", [8, 9, 40, 400])
 def test_expressions_do_not_explode(doublings: int) -> None:
     """What `is` shares is written out, so it must be small."""
