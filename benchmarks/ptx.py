@@ -10,43 +10,21 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from nsfrc.benchmarks.parts import PROGRAMS, Judged, Part, Results, Table, markdown
+from nsfrc.engines.ptx.tally import KernelCounts, tally
+from nsfrc.program import compile as compile_program
 
 ARCHS = ("sm_80", "sm_90")
 QUICK = ("closeby", "twopairs")
 
 
 @dataclass(frozen=True)
-class PtxRow:
-    """See `nsfrc.engines.ptx.tally.KernelCounts`."""
+class PtxRow(KernelCounts):
+    """What a kernel of a program does."""
 
     program: str
-    kernel: str
-    arch: str
-    batch: int
-    launches: int
-    instructions: int
-    floats: int
-    integers: int
-    special: int
-    global_: int
-    shared: int
-    moves: int
-    shuffles: int
-    branches: int
-    barriers: int
-    sectors_per_load: float
-    loaded_used: float
-    sectors_per_store: float
-    stored_used: float
-    bank_passes: float
-    splits: int
-    missed_bytes: int
 
 
 def measure(quick: bool, folder: Path) -> Iterator[PtxRow]:
-    from nsfrc.engines.ptx.tally import tally
-    from nsfrc.program import compile as compile_program
-
     for name in QUICK if quick else PROGRAMS:
         program = compile_program(name, slots={"object": 4} if name == "clevr_hans7" else None)
         for arch in ARCHS[:1] if quick else ARCHS:
