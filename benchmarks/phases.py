@@ -73,12 +73,12 @@ def sum_rows(loops: Loops) -> Work:
     """A running soft-or over rows: an exponential a row, one a round for what was there, two for padding."""
     s = loops.rows
     done = Work(
-        mul=3 * s.entries + s.rounds, add=s.entries + s.rounds + s.summed + s.rounds, exp=s.entries + s.rounds,
+        mul=3 * s.entries + s.rounds, add=2 * (s.entries + s.rounds) + s.summed, exp=s.entries + s.rounds,
         near_read=3 * s.entries, table=4 * masked(s.entries),
     )
     done += Work(add=s.segments, log=s.segments, near_write=masked(s.segments), table=3 * masked(s.segments) + s.tiles)
     if loops.layout.gradient:
-        done += Work(mul=2 * s.entries + s.rounds, add=s.summed + s.rounds, near_read=s.entries)
+        done += Work(mul=2 * s.entries + s.rounds, add=s.entries + s.summed + s.rounds, near_read=s.entries)
         done += Work(div=s.segments, near_write=masked(s.segments))
     if not loops.layout.split:
         done += Work(mul=3 * s.segments, add=3 * s.segments, exp=2 * s.segments, table=masked(s.segments))
@@ -118,7 +118,7 @@ def absent_softor(loops: Loops) -> Work:
     n = loops.layout.n.clauses
     each, tile = loops.flat(n), loops.folded(n)
     running = Work(add=3 * each, exp=2 * each, mul=each) + absent_of(each, loops.tiles(n))
-    return running + Work(add=tile + (tile - 1) + 1, exp=tile, mul=tile, log=1)
+    return running + Work(add=2 * tile + (tile - 1) + 1, exp=tile, mul=tile, log=1)
 
 
 def derive(loops: Loops) -> Work:
@@ -214,7 +214,7 @@ def through_clauses(loops: Loops) -> Work:
     """Gradient of absent clauses, from all pairs of a clause, and of each clause's Z."""
     s = loops.pairs_of_clauses
     entry = Work(mul=2 * s.entries, div=s.entries, near_read=3 * s.entries, table=s.entries[[1, 1]])
-    entry += Work(add=2 * (s.summed + s.rounds), div=s.rounds)
+    entry += Work(add=s.entries + 2 * (s.summed + s.rounds), div=s.rounds)
     clause = Work(add=3 * s.segments, mul=3 * s.segments, div=3 * s.segments, exp=s.segments)
     clause += Work(near_read=masked(s.segments), near_write=3 * masked(s.segments), table=3 * masked(s.segments))
     return (ABSENT_BITS + READ) * s.bands + Work(mul=1, near_read=1, table=1) * s.tiles + entry + clause
@@ -245,7 +245,7 @@ def through_parts(loops: Loops) -> Work:
 def sum_uses(loops: Loops) -> Work:
     """Every row once for each of its factors, its weight recomputed: an exponential each."""
     s = loops.uses
-    entry = Work(mul=5 * s.entries, add=s.entries + s.summed + s.rounds, exp=s.entries, near_read=4 * s.entries)
+    entry = Work(mul=5 * s.entries, add=2 * s.entries + s.summed + s.rounds, exp=s.entries, near_read=4 * s.entries)
     factor = Work(mul=s.segments, near_read=masked(s.segments), near_write=masked(s.segments))
     return entry + factor + Work(table=4 * masked(s.entries) + 3 * masked(s.segments) + s.tiles)
 

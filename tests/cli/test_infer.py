@@ -383,7 +383,7 @@ def test_nothing_to_look_at(here: Run) -> None:
     (here.folder / "d").mkdir()
     assert "there are no images in d" in here.refused(*arguments())
     assert "No such file or directory" in here.refused("infer", "--images", "gone")
-    assert "Missing option '--images'" in here.refused("infer")
+    assert "nothing to answer for: give --images DIR, or --detections FILE" in here.refused("infer")
 
 
 @pytest.mark.parametrize("option", [("--threshold", "1.5"), ("--threshold", "nan"), ("--batch-size", "0"),

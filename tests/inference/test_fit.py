@@ -121,5 +121,5 @@ def test_the_fit_of_a_users_module(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     (tmp_path / "unfit.py").write_text(module.format(fit="squeeze"))
     monkeypatch.syspath_prepend(tmp_path)
     assert perception.create("fitting:Net", 2, trust=True).fit == "stretch"
-    with pytest.raises(NsfrcError, match="needs `fit`, one of letterbox, stretch, not 'squeeze'"):
+    with pytest.raises(NsfrcError, match="needs `fit`, one of letterbox, stretch, grey_bars, filled, not 'squeeze'"):
         perception.create("unfit:Net", 2, trust=True)
