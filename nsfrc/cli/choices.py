@@ -37,6 +37,13 @@ def programs(context: click.Context, parameter: click.Parameter, typed: str) -> 
                     if name.startswith(typed)]
 
 
+def concepts(context: click.Context, parameter: click.Parameter, typed: str) -> list[CompletionItem]:
+    """Concepts that ship."""
+    from nsfrc.vocabulary import CONCEPTS
+
+    return [CompletionItem(concept.name) for concept in CONCEPTS if concept.name.startswith(typed)]
+
+
 def _files(typed: str) -> list[str]:
     """Program files whose path starts with what is typed, and those in folders whose path does."""
     parent, _, start = typed.rpartition("/")

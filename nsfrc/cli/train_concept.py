@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from nsfrc.cli.choices import perceptions, programs
+from nsfrc.cli.choices import concepts, perceptions, programs
 from nsfrc.errors import NsfrcError
 from nsfrc.vocabulary import CONCEPTS
 
@@ -44,7 +44,7 @@ Examples:
   nsfrc train concept --program rules.pl --images labelled/ --out mine.json
 """,
 )
-@click.argument("names", nargs=-1, metavar="[NAME]...")
+@click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=concepts)
 @click.option("--program", shell_complete=programs, help="Learn through the rules of this program, from --images.")
 @click.option("--images", type=click.Path(path_type=Path), multiple=True, metavar="DIR",
               help="Pictures in folders true/ and false/ (or one per class), or with --labels; repeatable.")
