@@ -291,7 +291,11 @@ def test_a_stop_amid_a_batch_counts_the_rows_that_are_kept(
         add(report, row)
 
     monkeypatch.setattr(Report, "add", interrupted)
-    result = here(*arguments("--out", "r.csv", "--report", "r.html", "--batch-size", "3"))
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which is ignored in the background of a shell
+    try:
+        result = here(*arguments("--out", "r.csv", "--report", "r.html", "--batch-size", "3"))
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert result.code == 130 and "stopped after 6 images; r.csv.part keeps them" in result.err
     assert len(csv_rows(here.folder / "r.csv.part")) == 6
     if not at_once:

@@ -232,8 +232,9 @@ def test_a_number_of_the_users_own(tmp_path: Path) -> None:
 
 
 def test_numbers_that_nothing_measures(tmp_path: Path) -> None:
-    rules = rules_of(tmp_path, "gap(O, P) < 0.5", ":- number(gap(object, object)). ")
-    with pytest.raises(NsfrcError, match=r"the number gap\(object, object\) has no function.*@nsfrc.number\(\"gap\"\)"):
+    rules = rules_of(tmp_path, "chasm(O, P) < 0.5", ":- number(chasm(object, object)). ")  # a name that is nowhere else
+    message = r"the number chasm\(object, object\) has no function.*@nsfrc.number\(\"chasm\"\)"
+    with pytest.raises(NsfrcError, match=message):
         FactsConverter(rules, DIMENSIONS)
     rules = rules_of(tmp_path, "hight(O) < 0.5", ":- number(hight(object)). ")
     with pytest.raises(NsfrcError, match=r"has no number hight; it has x1, .*did you mean height\?"):

@@ -266,7 +266,7 @@ class Machine:
         before = np.zeros(self.threads, value.dtype)
         words = device.views[4].view(value.dtype)
         lanes, at = device._lanes(address, active)
-        if len(at) and (fault := device._fault(at, 4)) is not None:
+        if len(at) and (fault := device._misplaced(at, 4)) is not None:
             device._report_outside(at, fault, lanes, site)
             lanes, at = (self.lanes if lanes is None else lanes)[~fault], at[~fault]
         for lane, offset in zip((self.lanes if lanes is None else lanes).tolist(), at.tolist(), strict=True):

@@ -56,7 +56,7 @@ class Space:
         if lanes is not None and not len(lanes):
             return [np.zeros(machine.threads, TYPES[size])] * count
         wide = size * count
-        if (fault := self._fault(at, wide)) is not None:
+        if (fault := self._misplaced(at, wide)) is not None:
             self._report_outside(at, fault, lanes, site)
             return self.load(address, size, count, self._without(fault, lanes), site)
         if some(at & (wide - 1)):
@@ -82,7 +82,7 @@ class Space:
         if lanes is not None and not len(lanes):
             return
         wide = size * len(values)
-        if (fault := self._fault(at, wide)) is not None:
+        if (fault := self._misplaced(at, wide)) is not None:
             self._report_outside(at, fault, lanes, site)
             return self.store(address, size, values, self._without(fault, lanes), site)
         if some(at & (wide - 1)):
@@ -129,7 +129,7 @@ class Space:
         first = at >> (self.grain.bit_length() - 1)
         return first if wide <= self.grain else first[:, None] + STEPS[: wide // self.grain]
 
-    def _fault(self, at: np.ndarray, wide: int) -> np.ndarray | None:
+    def _misplaced(self, at: np.ndarray, wide: int) -> np.ndarray | None:
         """Which accesses leave what there is; None where none does."""
         if at.min() < 0 or at.max() > self.size - wide:
             return (at < 0) | (at > self.size - wide)
