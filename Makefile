@@ -1,5 +1,6 @@
 # make demo         install into .venv, then answer for the figures and scenes in examples/, with reports
 # make test         install into .venv and run the whole test suite
+# make thorough     the same with all cases where the suite has a sample: more random programs, every kernel (two hours)
 # make quick        all except kernels in the interpreter, compiled or executed ahead of time, trainings and documentation
 # make coverage     the compiler's and the engines' tests under coverage; fails below 95 % of lines
 # make lint         ruff and mypy
@@ -17,7 +18,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test quick coverage lint hooks wheel wheel-check bench ptx gpu-check fuzz clean
+.PHONY: demo test thorough quick coverage lint hooks wheel wheel-check bench ptx gpu-check fuzz clean
 
 # Dependencies are installed when the files that name them change, the package itself once (editable).
 $(VENV)/installed: pyproject.toml setup.py constraints.txt
@@ -45,10 +46,12 @@ demo: $(VENV)/installed
 
 # Two processes, each with one test file at a time. Kernels in Triton's interpreter need separate processes.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
-test: $(VENV)/installed $(VENV)/tried-blender
+test thorough: $(VENV)/installed $(VENV)/tried-blender
 	@$(PYTEST) -m 'not interpreter'; rest=$$?; \
 	echo "the kernels in Triton's interpreter:"; \
 	TRITON_INTERPRET=1 $(PYTEST) tests/kernels/values; kernels=$$?; exit $$((rest | kernels))
+
+thorough: export NSFRC_THOROUGH := 1
 
 quick: $(VENV)/installed
 	@$(PYTEST) -m 'not interpreter and not aot and not ptx and not training and not docs'
@@ -73,7 +76,7 @@ coverage: $(VENV)/installed
 	@$(BIN)/coverage report
 
 ptx: $(VENV)/installed
-	NSFRC_PTX_WHOLE=1 $(PYTEST) tests/kernels/ptx
+	NSFRC_THOROUGH=1 $(PYTEST) tests/kernels/ptx
 	$(BIN)/python -m nsfrc.benchmarks.ptx_mutants
 
 gpu-check: $(VENV)/installed-extras

@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import os
+
+# Before torch is imported. Processes share the cores: threads beside them wait for each other, in loops of tiny
+# operators such as finite differences ten times as long as one thread takes.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 from pathlib import Path
 
 import pytest

@@ -17,6 +17,7 @@ from nsfrc.compiler.plan import lower
 from nsfrc.compiler.verify import verify_ground, verify_plan
 from nsfrc.errors import NsfrcError
 from tests import slow
+from tests.amount import sample
 from tests.examples import SHIPPED, SMALL, grounded, random_typed, shipped, small
 
 # Rows after multiset and after value numbering, products of the last stage: at most these.
@@ -31,7 +32,7 @@ LIMITS = {
 TOLERANCE = 1e-12
 PIPELINE = PIPELINES[ir.PAPER]
 NAMES = tuple(one.name for one in PIPELINE)
-RANDOM = tuple(f"random {seed}" for seed in range(40))
+RANDOM = tuple(f"random {seed}" for seed in range(sample(16, 40)))
 
 
 @cache

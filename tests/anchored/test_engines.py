@@ -12,6 +12,7 @@ import pytest
 import torch
 
 from nsfrc.errors import NsfrcError
+from tests.amount import sample
 from tests.anchored.plain_child import CASES
 from tests.anchored.programs import RULES
 from tests.anchored.support import BATCHES, GAMMAS, GRADIENTS, VALUES, Case, compiled, difference, mixtures, valuations
@@ -26,20 +27,20 @@ def two_threads(monkeypatch, one_thread):
     monkeypatch.setattr("nsfrc.engines.cpu.engine.WORTH_A_THREAD", 1)
 
 
-@pytest.mark.parametrize("seed", range(50))
+@pytest.mark.parametrize("seed", range(sample(20, 50)))
 def test_random_programs(seed):
     """Drawn with passes left out, other starting values, clause weights, steps, inputs and outputs."""
     found = Case.drawn(seed).difference()
     assert found.values <= VALUES and found.gradients <= GRADIENTS, Case.drawn(seed)
 
 
-@pytest.mark.parametrize("seed", range(20))
+@pytest.mark.parametrize("seed", range(sample(10, 20)))
 def test_random_programs_with_goals_within_goals(seed):
     found = Case.drawn(seed, within=True).difference()
     assert found.values <= VALUES and found.gradients <= GRADIENTS, Case.drawn(seed, within=True)
 
 
-@pytest.mark.parametrize("seed", range(60, 70))
+@pytest.mark.parametrize("seed", sample((60, 62, 63), range(60, 70)))
 def test_random_programs_in_two_threads(seed, two_threads):
     found = Case.drawn(seed).difference()
     assert found.values <= VALUES and found.gradients <= GRADIENTS, Case.drawn(seed)

@@ -6,21 +6,29 @@ import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import cache
 
 import numpy as np
 import pytest
 
 from nsfrc.data import agreement, placing, rules
 from nsfrc.data.figures import COLORS, SHAPES, Shape, distance, gap
-from nsfrc.data.kandinsky import FREE, NAMES, PATTERNS, figure
+from nsfrc.data.kandinsky import FREE, NAMES, PATTERNS, Labelled, figure
 from nsfrc.data.patterns import PATTERNS as MAKERS
+from tests.amount import sample
 
 COUNTS = dict(zip(PATTERNS, (4, 6, 4, 6, 5, 9), strict=True))
 
 
+@cache
+def made(pattern: str) -> list[Labelled]:
+    """Positives and negatives in turn."""
+    return [figure(pattern, 8, i) for i in range(sample(600, 800))]
+
+
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_labels_agree_with_rule_and_program(pattern: str) -> None:
-    figures = [figure(pattern, 11, i) for i in range(200)]
+    figures = made(pattern)[:200]
     assert [one.label for one in figures] == [True, False] * 100
     for one in figures:
         assert len(one.figure.shapes) == COUNTS[pattern]
@@ -32,7 +40,7 @@ def test_labels_agree_with_rule_and_program(pattern: str) -> None:
 
 @pytest.mark.parametrize("pattern", NAMES)
 def test_shapes_touch_but_never_overlap(pattern: str) -> None:
-    figures = [figure(pattern, 5, i).figure for i in range(150)]
+    figures = [one.figure for one in made(pattern)[:150]]
     for drawn in figures:
         for shape in drawn.shapes:
             assert shape.inside(0)
@@ -45,8 +53,7 @@ def test_shapes_touch_but_never_overlap(pattern: str) -> None:
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_sizes_do_not_tell_the_label(pattern: str) -> None:
     """The mean size of positives and negatives differs by less than chance allows (4 standard errors)."""
-    sizes = [np.array([s.size for i in range(400) for s in figure(pattern, 2, 2 * i + odd).figure.shapes])
-             for odd in (0, 1)]
+    sizes = [np.array([s.size for one in made(pattern)[odd::2] for s in one.figure.shapes]) for odd in (0, 1)]
     error = np.hypot(*(s.std() / np.sqrt(len(s)) for s in sizes))
     assert abs(sizes[0].mean() - sizes[1].mean()) < 4 * error
     assert abs(sizes[0].std() - sizes[1].std()) < 4 * error
@@ -80,8 +87,8 @@ def one_change_away(shapes: tuple[Shape, ...], rule: Callable[[Sequence[Shape]],
     return any(rule((*shapes[:i], changed, *shapes[i + 1 :])) for i, changed in others)
 
 
-def negatives(pattern: str, count: int = 300) -> list[tuple[Shape, ...]]:
-    return [figure(pattern, 8, 2 * i + 1).figure.shapes for i in range(count)]
+def negatives(pattern: str) -> list[tuple[Shape, ...]]:
+    return [one.figure.shapes for one in made(pattern)[1::2]]
 
 
 @pytest.mark.parametrize("pattern", ["twopairs", "threepairs", "nine_circles"])

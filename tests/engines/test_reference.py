@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import torch
 
+from tests.amount import sample
 from tests.engines.support import compile_text, random_compiled, valuations
 
 TINY = """
@@ -65,7 +66,7 @@ def test_batch_scope_is_the_maximum_of_the_batch():
 
 
 # Seeds of small programs: the differences of every entry take time with the square of what a program has.
-@pytest.mark.parametrize("seed", [0, 2, 9, 10, 13])
+@pytest.mark.parametrize("seed", sample([2, 13], [0, 2, 9, 10, 13]))
 @pytest.mark.parametrize("normalise", ["example", "batch"])
 def test_finite_differences(seed, normalise):
     """gradcheck in float64; gamma is wide enough that differences are not lost in exp, and no two values tie."""

@@ -1,19 +1,10 @@
-"""The GPU engine as torch sees it: picks plan and kernels, and registers them as an operator with gradients.
-
-`nsfrc::reason` and `nsfrc::reason_backward` are opaque to torch.compile, so a graph with a reasoner in it is
-not broken. An operator takes tensors and numbers only; the engine behind a call is found by its number, and the
-program's digest tells apart what torch.compile has cached in other processes, where numbers were given anew.
-"""
+"""The GPU engine of `paper` programs as torch sees it: picks plan and kernels, and registers them as an operator."""
 
 from __future__ import annotations
 
-import itertools
-import weakref
-from hashlib import sha256
 from typing import TYPE_CHECKING, Any
 
 import torch
-import triton
 
 from nsfrc.engines import Run
 from nsfrc.engines.base import base_two
@@ -27,6 +18,7 @@ from nsfrc.engines.gpu.launch import (
     choose,
     most_registers,
 )
+from nsfrc.engines.gpu.operator import ENGINES, MOST_VALUES, UNCAPTURED, CardEngine, differentiate, multiprocessors
 from nsfrc.engines.gpu.tables import Tables, layout, pack
 from nsfrc.errors import NsfrcError
 from nsfrc.kernels import clause, program
@@ -38,85 +30,23 @@ if TYPE_CHECKING:
     from nsfrc.program import Program
 
 KERNELS = {"program": program, "clause": clause}
-# Rows of the workspace are addressed with 32 bits.
-MOST_VALUES = 2**31 - 1
-# Sizes of batch for which the preparations are remembered.
-MOST_JOBS = 64
-# What the interpreter, which has no multiprocessors, stands in for: the A100's.
-MULTIPROCESSORS = 108
-
-_ENGINES: weakref.WeakValueDictionary[int, GpuEngine] = weakref.WeakValueDictionary()
-_NUMBERS = itertools.count()
 
 
-def interpreted() -> bool:
-    """Whether Triton runs kernels in Python, on any tensor, instead of compiling them."""
-    return bool(triton.knobs.runtime.interpret)
-
-
-def needs_a_card() -> None:
-    """Refuse to be built where kernels cannot run."""
-    if not torch.cuda.is_available() and not interpreted():
-        raise NsfrcError(
-            'engine "gpu" needs a CUDA device, and torch finds none: use engine="auto" or "cpu" '
-            '(engine "ptx" executes its machine code slowly without one)'
-        )
-
-
-def refuse_device(V0: torch.Tensor, anywhere: bool) -> None:
-    """anywhere: whether kernels are interpreted, as `interpreted` said once; torch.compile cannot ask it."""
-    if V0.device.type != "cuda" and not anywhere:
-        raise NsfrcError(f'V0 is on {V0.device}; engine "gpu" needs it on a CUDA device, "auto" takes either')
-
-
-class GpuEngine:
-    """Runs plans with Triton. Arithmetic is float32; other inputs are converted and the result back.
-
-    V0 is not looked at, since that would wait for the card: every atom has a slot of its own unless
-    `inputs="neural"`, which is faster, and a NaN that goes in comes out.
-    """
+class GpuEngine(CardEngine):
+    """Runs plans with Triton. Every atom has a slot of its own unless `inputs="neural"`, which is faster."""
 
     def __init__(self, program: Program) -> None:
-        self._needs()
-        self.program = program
-        # Plain numbers, which torch.compile can follow.
-        self.clauses = program.plan.C
-        self.digest = _digest(program.plan)
-        self.anywhere = interpreted()
+        super().__init__(program, program.plan.C, program.plan.tables())
         self.fixed: Shape | None = None  # kernels and tile to use whatever the batch, for tests and measurements
-        self._register()
         self._prepared: dict[tuple[bool, bool, int | None], Tables] = {}
-        self._on_device: dict[tuple[Any, ...], tuple[torch.Tensor, torch.Tensor]] = {}
-        self._jobs: dict[tuple[Any, ...], tuple[Any, Job]] = {}
 
-    def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
-        self._refuse_device(V0)
-        if weights is None:
-            mixed = V0.new_empty((0, self.clauses), dtype=torch.float32)
-        else:
-            mixed = weights.to(V0.device, torch.float32).contiguous()
-        values = V0.to(torch.float32).contiguous()
-        keep = torch.is_grad_enabled() and (values.requires_grad or mixed.requires_grad)
-        out, _ = torch.ops.nsfrc.reason(values, mixed, self.number, self.digest, *_as_arguments(run), keep)
-        return out.to(V0.dtype)
-
-    def _needs(self) -> None:
-        needs_a_card()
-
-    def _refuse_device(self, V0: torch.Tensor) -> None:
-        refuse_device(V0, self.anywhere)
+    def _reason(self, values: torch.Tensor, mixed: torch.Tensor, run: Run, keep: bool) -> torch.Tensor:
+        arguments = run.T, run.gamma, run.normalise, run.outputs, run.inputs
+        out, _ = torch.ops.nsfrc.reason(values, mixed, self.number, self.digest, *arguments, keep)
+        return out
 
     def _make_job(self, kernels: str, **fields: Any) -> Job:
         return Job(**fields)
-
-    def _register(self) -> None:
-        """Take a number by which the operator finds this engine."""
-        self.number = next(_NUMBERS)
-        _ENGINES[self.number] = self
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        """A copy prepares itself again, where it is used."""
-        return GpuEngine, (self.program,)
 
     def job(
         self, batch: int, mixtures: int, run: Run, direction: str, device: torch.device
@@ -127,12 +57,7 @@ class GpuEngine:
         """
         assert batch > 0 and run.T > 0, "a reasoner answers these itself"
         key = (batch, mixtures, run, direction, device)
-        found = self._jobs.get((*key, self.fixed))
-        if found is None:
-            if len(self._jobs) >= MOST_JOBS:
-                self._jobs.pop(next(iter(self._jobs)), None)
-            found = self._jobs[*key, self.fixed] = self._new_job(*key)
-        return found
+        return self._job_for((*key, self.fixed), lambda: self._new_job(*key))
 
     def _new_job(
         self, batch: int, mixtures: int, run: Run, direction: str, device: torch.device
@@ -154,7 +79,7 @@ class GpuEngine:
             indices=indices, floats=floats, k=k, unit=unit, steps=run.T,
             whole_batch=run.normalise == "batch", keep=direction == "keep",
             warps=WARPS, registers=most_registers(shape.kernels, back),
-            instances=(INSTANCES_BACKWARD if back else INSTANCES_PER_MULTIPROCESSOR) * _multiprocessors(device),
+            instances=(INSTANCES_BACKWARD if back else INSTANCES_PER_MULTIPROCESSOR) * multiprocessors(device),
         )
 
     def _check_size(self, batch: int, run: Run, largest: Layout) -> None:
@@ -169,7 +94,7 @@ class GpuEngine:
         """Which kernels a batch is given to."""
         return self.fixed or choose(
             self.tables(run, PROGRAM.rows_of_part), self.tables(run, CLAUSE.rows_of_part), batch, run.T,
-            run.normalise == "batch", _multiprocessors(device),
+            run.normalise == "batch", multiprocessors(device),
         )
 
     def tables(self, run: Run, rows_of_part: int | None) -> Tables:
@@ -185,33 +110,7 @@ class GpuEngine:
     def _tensors(
         self, run: Run, rows_of_part: int | None, tables: Tables, device: torch.device
     ) -> tuple[torch.Tensor, torch.Tensor]:
-        key = (run.inputs, run.outputs, rows_of_part, device)
-        if key not in self._on_device:
-            self._on_device[key] = (
-                torch.from_numpy(tables.indices).to(device), torch.from_numpy(tables.floats).to(device)
-            )
-        return self._on_device[key]
-
-
-def _multiprocessors(device: torch.device) -> int:
-    if device.type != "cuda":
-        return MULTIPROCESSORS
-    return torch.cuda.get_device_properties(device).multi_processor_count
-
-
-def _digest(plan: Plan) -> str:
-    found = sha256()
-    for table in plan.tables().values():
-        found.update(table.tobytes())
-    return found.hexdigest()[:16]
-
-
-def _as_arguments(run: Run) -> tuple[int, float, str, str, str]:
-    return run.T, run.gamma, run.normalise, run.outputs, run.inputs
-
-
-# A first call copies tables to the card, which a CUDA graph cannot hold: torch.compile leaves these out of its own.
-UNCAPTURED = (torch.Tag.cudagraph_unsafe,)
+        return self._moved((run.inputs, run.outputs, rows_of_part), tables.indices, tables.floats, device)
 
 
 @torch.library.custom_op("nsfrc::reason", mutates_args=(), tags=UNCAPTURED)
@@ -221,14 +120,14 @@ def reason(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """V0 [B, G] → outputs, and what the backward pass needs if it is to be kept."""
     run = Run(steps, gamma, normalise, outputs, inputs)
-    kernels, job = _ENGINES[engine].job(len(V0), len(weights), run, "keep" if keep else "forward", V0.device)
+    kernels, job = ENGINES[engine].job(len(V0), len(weights), run, "keep" if keep else "forward", V0.device)
     out, past = kernels.forward(job, V0, weights)
     return out, past.data
 
 
 @reason.register_fake
 def _(V0, weights, engine, digest, steps, gamma, normalise, outputs, inputs, keep):  # type: ignore[no-untyped-def]
-    tables = _ENGINES[engine].tables(Run(steps, gamma, normalise, outputs, inputs), PROGRAM.rows_of_part)
+    tables = ENGINES[engine].tables(Run(steps, gamma, normalise, outputs, inputs), PROGRAM.rows_of_part)
     batch = V0.shape[0]
     return V0.new_empty(batch, tables.outputs), V0.new_empty(Past.size(batch, steps, tables.kept) if keep else 1)
 
@@ -240,30 +139,9 @@ def reason_backward(
 ) -> tuple[torch.Tensor, torch.Tensor]:
     """Gradients of V0 [B, G] and weights [M, C]."""
     run = Run(steps, gamma, normalise, outputs, inputs)
-    kernels, job = _ENGINES[engine].job(len(V0), len(weights), run, "backward", V0.device)
+    kernels, job = ENGINES[engine].job(len(V0), len(weights), run, "backward", V0.device)
     g_V0, g_weights = kernels.backward(job, V0, weights, g_out, Past.of(job, len(V0), past))
     return g_V0, g_weights
 
 
-@reason_backward.register_fake
-def _(V0, weights, *_):  # type: ignore[no-untyped-def]
-    return torch.empty_like(V0), torch.empty_like(weights)
-
-
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: tuple[torch.Tensor, torch.Tensor]) -> None:
-    V0, weights, engine, digest, *run, _keep = inputs
-    ctx.save_for_backward(V0, weights, output[1])
-    ctx.engine = _ENGINES.get(engine)  # which must outlive the graph
-    ctx.arguments = (engine, digest, *run)
-    ctx.mark_non_differentiable(output[1])
-
-
-def _gradients(ctx: Any, g_out: torch.Tensor, _g_past: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
-    V0, weights, past = ctx.saved_tensors
-    g_V0, g_weights = torch.ops.nsfrc.reason_backward(
-        V0, weights, g_out.contiguous(), past, *ctx.arguments
-    )
-    return g_V0, g_weights, *[None] * 8
-
-
-reason.register_autograd(_gradients, setup_context=_remember)
+differentiate(reason, reason_backward)

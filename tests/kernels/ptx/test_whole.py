@@ -3,7 +3,6 @@ test_engine.py."""
 
 from __future__ import annotations
 
-import os
 import random
 from pathlib import Path
 
@@ -13,13 +12,14 @@ import nsfrc
 from nsfrc.compiler.ir import ANCHORED
 from nsfrc.engines.gpu.anchored_shapes import LARGE, SMALL
 from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM
+from tests.amount import THOROUGH
 from tests.engines.support import random_compiled
 from tests.kernels.anchored_programs import ROOT, anchored
 from tests.kernels.ptx.support import agree
 
 pytestmark = [
     pytest.mark.ptx,
-    pytest.mark.skipif(not os.environ.get("NSFRC_PTX_WHOLE"), reason="takes half an hour: make ptx"),
+    pytest.mark.skipif(not THOROUGH, reason="takes half an hour: make ptx"),
 ]
 PROGRAMS = ("twopairs", "threepairs", "closeby", "red_triangle", "online_pair", "nine_circles", "clevr_hans3",
             "clevr_hans7")

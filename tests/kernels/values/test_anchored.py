@@ -207,7 +207,7 @@ def test_an_instance_takes_tile_after_tile(monkeypatch):
     V0, W = valuations(program, 100), weights(program, 2)
     many = on_card(program, V0, W, WIDE)
     monkeypatch.setattr(anchored_engine, "INSTANCES_PER_MULTIPROCESSOR", 1)
-    monkeypatch.setattr(anchored_engine, "_multiprocessors", lambda device: 2)
+    monkeypatch.setattr(anchored_engine, "multiprocessors", lambda device: 2)
     few = on_card(program, V0, W, WIDE)
     assert torch.equal(few[0], many[0]) and torch.equal(few[1], many[1])
     assert relative(few[2], many[2]) <= 1e-6

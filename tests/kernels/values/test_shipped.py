@@ -5,15 +5,16 @@ from __future__ import annotations
 import pytest
 
 from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM
+from tests.amount import sample
 from tests.examples import SHIPPED
 from tests.kernels.values.support import SHAPES, agree, shipped
 
 # Kernels, the scope of Z they are used for, and the batch.
-PATHS = [
+PATHS = sample([("program", "example", 64), ("clause", "example", 7), ("clause", "batch", 7)], [
     *(("program", "example", batch) for batch in (1, 7, 64)),
     ("clause", "example", 7),
     *(("clause", "batch", batch) for batch in (1, 7, 64)),
-]
+])
 
 
 @pytest.mark.parametrize("name", SHIPPED)
