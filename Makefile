@@ -46,12 +46,13 @@ demo: $(VENV)/installed
 
 # Two processes, each with one test file at a time. Kernels in Triton's interpreter need separate processes.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
-test thorough: $(VENV)/installed $(VENV)/tried-blender
+test: $(VENV)/installed $(VENV)/tried-blender
 	@$(PYTEST) -m 'not interpreter'; rest=$$?; \
 	echo "the kernels in Triton's interpreter:"; \
 	TRITON_INTERPRET=1 $(PYTEST) tests/kernels/values; kernels=$$?; exit $$((rest | kernels))
 
-thorough: export NSFRC_THOROUGH := 1
+thorough:
+	@NSFRC_THOROUGH=1 $(MAKE) test
 
 quick: $(VENV)/installed
 	@$(PYTEST) -m 'not interpreter and not aot and not ptx and not training and not docs'
