@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+
 import pytest
 import torch
 from hypothesis import HealthCheck, given, settings
@@ -9,7 +13,7 @@ from hypothesis import strategies as st
 
 import nsfrc
 from nsfrc.compiler.passes import NAMES
-from tests.amount import sample
+from tests.amount import THOROUGH, sample
 from tests.engines.support import SMALL, compile_text, near_ties, random_compiled, relative, run, valuations
 from tests.examples import SMALL as CORNERS
 from tests.examples import VOCABULARY
@@ -187,3 +191,28 @@ def test_constants_in_v0_count_for_nothing_with_neural_inputs():
     for outputs in ("all", "targets"):
         same = [run(program, v, "cpu", torch.float32, inputs="neural", outputs=outputs) for v in (V0, changed)]
         assert torch.equal(same[0][0], same[1][0]) and torch.equal(same[0][1], same[1][1])
+
+
+BITS = """
+import sys
+import torch
+import nsfrc
+from tests.engines.support import run, valuations
+
+found = []
+for name in ("twopairs", "closeby"):
+    program = nsfrc.compile(name)
+    weights = torch.randn(3, program.plan.C, dtype=torch.float64, generator=torch.Generator().manual_seed(0))
+    for W in (None, weights):
+        found += [part for part in run(program, valuations(program, 100), "cpu", torch.float32, W) if part is not None]
+torch.save(found, sys.argv[1])
+"""
+
+
+@pytest.mark.skipif(not THOROUGH, reason="compiles all kernels anew: make thorough")
+def test_the_process_that_compiles_has_the_same_bits_as_later_ones(tmp_path):
+    environment = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path / "kernels"), "PYTHONPATH": os.pathsep.join(sys.path)}
+    for name in ("first.pt", "second.pt"):
+        subprocess.run([sys.executable, "-c", BITS, str(tmp_path / name)], env=environment, check=True)
+    first, second = (torch.load(tmp_path / name, weights_only=True) for name in ("first.pt", "second.pt"))
+    assert len(first) == 10 and all(torch.equal(a, b) for a, b in zip(first, second, strict=True))

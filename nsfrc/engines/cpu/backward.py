@@ -149,8 +149,10 @@ def _through_soft(
                 g_mixed[m, i] += value[i]
             for j in range(head_start[h] if h < heads else 0, head_start[h + 1] if h < heads else 0):
                 pair, c = head_pairs[j], pair_clause[head_pairs[j]]
+                # Two loops: a product that is added twice in one may be rounded or not, as the compiler likes.
                 for i in range(lanes):
                     g_pairs[pair, i] += value[i] * weights[m, c]
+                for i in range(lanes):
                     g_absent[c, i] -= value[i] * weights[m, c]
                 for i in range(used):
                     g_weights[m, c] += value[i] * (pairs[pair, i] - absent[c, i])
