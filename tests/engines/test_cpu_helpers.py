@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -61,3 +63,15 @@ def test_the_folder_is_named_after_what_the_kernels_are(tmp_path, monkeypatch):
         (tmp_path / "step.py").write_text(text)
         names.append(cache._folder(str(tmp_path)).name)
     assert names[0] == names[2] != names[1]
+
+
+def test_compiling_is_said_once_and_on_terminals_alone(monkeypatch, capsys):
+    ours, other = (SimpleNamespace(data={"dispatcher": SimpleNamespace(__module__=name)})
+                   for name in ("nsfrc.engines.cpu.forward", "elsewhere"))
+    telling = cache.Telling()
+    telling.on_start(ours)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    for event in (other, ours, ours):
+        telling.on_start(event)
+    assert capsys.readouterr().err.splitlines() == ["compiling kernels for this machine, once: up to half a minute"]

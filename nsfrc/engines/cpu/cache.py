@@ -8,13 +8,34 @@ from __future__ import annotations
 
 import hashlib
 import os
+import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import numba
-from numba.core import config
+from numba.core import config, event
+
+
+class Telling(event.Listener):  # type: ignore[misc]
+    """Says on a terminal, once in a process, why nothing happens for a while."""
+
+    def __init__(self) -> None:
+        self.said = False
+
+    def on_start(self, event: Any) -> None:
+        ours = event.data["dispatcher"].__module__.startswith("nsfrc.")
+        if ours and not self.said and sys.stderr is not None and sys.stderr.isatty():
+            self.said = True
+            print("compiling kernels for this machine, once: up to half a minute", file=sys.stderr, flush=True)
+
+    def on_end(self, event: Any) -> None:
+        """Of no interest."""
+
+
+event.register("numba:compile", Telling())
 
 
 @contextmanager
