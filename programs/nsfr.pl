@@ -42,6 +42,9 @@
       different constants;
     - no atom holds with the same constant of a datatype twice.
 
+    A datatype that says `from_perception` takes any constant, written as facts have it, since what a model
+    calls its classes is not known here. `model`, `presence` and `perception` say nothing here.
+
     Predicates with clauses are tabled, so recursion such as path/2 ends. Neural predicates are dynamic.
 
     Numbers are facts with one more argument, `area(obj1, 0.3).`, and a comparison asks for them:
@@ -125,6 +128,7 @@ declaration(type(Name, slots(N)), Source) :- integer(N), !,
     assertz(declared(Source, type, Name-Slots)),
     ( Name == image -> true ; assertz(declared(Source, objects, Name)) ).
 declaration(type(Name, slots(auto)), Source) :- !, declaration(type(Name, slots(10)), Source).
+declaration(type(_, from_perception), _) :- !.  % open: nobody knows its constants here
 declaration(type(Name, From..To), Source) :- !,
     findall(Number, between(From, To, Number), Numbers),
     declaration(type(Name, Numbers), Source).

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -13,6 +14,15 @@ from nsfrc.errors import NsfrcError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 MAX_BATCH, MAX_THREADS = 100_000, 1024
+
+
+class Images(click.Path):
+    """A path, or the text of a camera or an address, which is none."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        from nsfrc.inference.live import is_live
+
+        return value if is_live(value) else super().convert(value, param, ctx)
 
 
 def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
@@ -47,6 +57,8 @@ Examples:
                                                     two images; for one alone the reason is shown too
   nsfrc infer --images pages/ --program rules.pl --labels labels.csv --threshold 0.5 --threshold title=0.3
                                                     several targets, each a question of its own
+  nsfrc infer --images camera:0 --every 15 --program rules.pl --out seen.csv
+                                                    each 15th frame of a camera, until Ctrl-C
   nsfrc infer --images photos/ --perception mine:Net --weights net.safetensors --plugin predicates.py --trust
                                                     your own perception and neural predicates
 \b
@@ -58,10 +70,12 @@ A table of labels (--labels) has the column file, and one for each question: fil
 With several targets each has its own score, answer, reason and accuracy.
 """,
 )
-@click.option("--images", type=click.Path(path_type=Path), metavar="DIR", multiple=True,
+@click.option("--images", type=Images(path_type=Path), metavar="DIR", multiple=True,
               help="A folder of images (.png, .jpg, .tif and so on), with its subfolders, one image, a pattern in "
-                   "quotes ('photos/*.jpg'), a .txt file of paths, or a video; repeatable.")
-@click.option("--every", type=click.IntRange(1), default=30, show_default=True, help="Of a video, each N-th frame.")
+                   "quotes ('photos/*.jpg'), a .txt file of paths, or a video; repeatable. Or a camera (camera:0) or "
+                   "an address (rtsp://, http://), alone, until Ctrl-C.")
+@click.option("--every", type=click.IntRange(1), default=30, show_default=True,
+              help="Of a video, a camera or an address, each N-th frame.")
 @click.option("--program", shell_complete=programs,
               help="A .nsfrc or .pl file or a shipped name. [the only one here, or else in DIR]")
 @click.option("--perception", metavar="NAME", shell_complete=perceptions,
@@ -101,7 +115,7 @@ With several targets each has its own score, answer, reason and accuracy.
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per image, and a summary as the last one.")
 @click.option("--quiet", is_flag=True, help="Show the summary only.")
 def command(
-    images: tuple[Path, ...], every: int, program: str | None, perception: str | None, detections: Path | None,
+    images: tuple[Path | str, ...], every: int, program: str | None, perception: str | None, detections: Path | None,
     fit_threshold: bool, conf: float | None, weights: Path | None, concepts: Path | None,
     plugins: tuple[str, ...], trust: bool, thresholds: dict[str, float], labels: Path | None, steps: int | None,
     batch_size: int, device: str, threads: int | None, out: Path | None, resume: bool, report: Path | None, why: bool,
@@ -120,9 +134,11 @@ def command(
         raise NsfrcError("--why adds to the rows that --quiet hides: leave out one of the two")
     from nsfrc.cli.infer_view import view_for
     from nsfrc.contexts import torch_threads
+    from nsfrc.inference.folders import Listing
     from nsfrc.inference.given import gather
     from nsfrc.inference.images import quietly
     from nsfrc.inference.known import listing_of
+    from nsfrc.inference.live import open_live
     from nsfrc.inference.results import no_images
     from nsfrc.inference.run import Outputs, run
     from nsfrc.inference.session import Wanted, open_session
@@ -133,12 +149,19 @@ def command(
     outputs.refuse()
     if not images and detections is None:
         raise NsfrcError("there is nothing to answer for: give --images DIR, or --detections FILE")
-    listing = gather(images, every) if images else listing_of(as_detections(detections))
-    if not len(listing):
+    live = [one for one in images if isinstance(one, str)]
+    if live:
+        _refuse_with_live(live[0], {"another --images": len(images) > 1, "--detections": detections, "--labels": labels,
+                                    "--fit-threshold": fit_threshold, "--resume": resume})
+        listing: Listing = open_live(live[0], every)
+    else:
+        listing = gather(images, every) if images else listing_of(as_detections(detections))
+    if not len(listing) and not listing.live:
         raise NsfrcError(no_images(images or (detections,), listing))
     threads = threads or min(2, os.cpu_count() or 1)
     named = {name: value for name, value in thresholds.items() if name}
-    wanted = Wanted(images, program, perception, weights, concepts, plugins, thresholds.get(""), steps, device, trust,
+    paths = tuple(one for one in images if isinstance(one, Path))
+    wanted = Wanted(paths, program, perception, weights, concepts, plugins, thresholds.get(""), steps, device, trust,
                     named, labels, conf, detections)
     with torch_threads(computing(threads)), quietly():
         view = view_for(as_json, quiet, why or len(listing) == 1)
@@ -150,3 +173,12 @@ def command(
         click.echo("\n" + closing.measures.fitted(), err=as_json)
     if (failures := closing.failures()) is not None:
         raise NsfrcError(failures)
+
+
+def _refuse_with_live(name: str, options: dict[str, Any]) -> None:
+    """Raise where an option needs to know all images, which nobody does of a camera or an address."""
+    from nsfrc.inference.live import shown
+
+    for option, given in options.items():
+        if given:
+            raise NsfrcError(f"the frames of {shown(name)} are not known before they come: leave out {option}")

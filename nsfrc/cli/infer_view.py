@@ -110,7 +110,8 @@ class TableView(View):
 
     def head(self, names: Sequence[str]) -> None:
         settings = self.session.settings
-        self.limit = self.total if self.total <= ALL else FIRST
+        self.more = self.total - FIRST if self.total is not None and self.total > ALL else 0
+        self.limit = FIRST if self.more else None
         self.columns = _columns(self.questions)
         width = max(map(len, settings))
         for name, text in settings.items():
@@ -125,15 +126,15 @@ class TableView(View):
         return "  ".join([f"{file:<{self.file}}", *cells])
 
     def body(self, rows: Sequence[Row]) -> None:
-        for row in rows[: self.limit - self.shown]:
+        for row in rows if self.limit is None else rows[: self.limit - self.shown]:
             click.echo(self._line(row))
             for said in row.answers.values() if self.why else ():
                 if said.reason is not None:
                     click.echo(indent(said.reason, INDENT))
             self.shown += 1
-            if self.shown == self.limit < self.total:
+            if self.shown == self.limit:
                 hint = "" if self.to_file else ": --out results.csv writes all of them"
-                click.echo(f"… and {self.total - self.limit} more{hint}")
+                click.echo(f"… and {self.more} more{hint}")
 
     def _line(self, row: Row) -> str:
         if row.error is not None:
@@ -185,10 +186,10 @@ def _columns(questions: Sequence[Question]) -> list[tuple[str, int]]:
 class Progress:
     """A bar on standard error, where that is a terminal; it starts below the rows of the table."""
 
-    def __init__(self, total: int, shown: bool) -> None:
+    def __init__(self, total: int | None, shown: bool) -> None:
         self.waiting, self.started = 0, False
         self.bar = None
-        if shown and total > ALL and sys.stderr.isatty():
+        if shown and total is not None and total > ALL and sys.stderr.isatty():
             self.bar = click.progressbar(length=total, label="images", file=sys.stderr, show_pos=True)
 
     def update(self, count: int) -> None:

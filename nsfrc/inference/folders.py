@@ -73,6 +73,12 @@ class Listing:
     unread: tuple[str, ...] = field(default=(), repr=False)
     memory: Mapping[str, Any] = field(default_factory=dict, repr=False)
     pictures: bool = True
+    live = False  # whether images come as long as nobody stops them
+
+    @property
+    def called(self) -> str:
+        """What it is a listing of, for people to read."""
+        return printable(str(self.root))
 
     def __len__(self) -> int:
         return len(self.files)

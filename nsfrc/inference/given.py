@@ -16,6 +16,7 @@ from nsfrc.compiler.herbrand import reading_order
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Listing, folder
 from nsfrc.inference.images import ImageError, Picture, framed, read, read_bytes
+from nsfrc.inference.live import is_live
 from nsfrc.inference.videos import EVERY, Frame, frames, is_video
 from nsfrc.pipelines import BRIGHTEST
 
@@ -125,6 +126,10 @@ def gather(given: Any, every: int = EVERY) -> Listing:
     folder names are below it; of several, and of files among others, they begin with the path as it was given. Images
     in memory are called "image 1" and so on, by their places in the list.
     """
+    for one in given if isinstance(given, list | tuple) else [given]:
+        if is_live(one):
+            raise NsfrcError("the frames of a camera or an address have no end, and so are answered for alone, by "
+                             "nsfrc infer --images camera:0 on the command line")
     given = spread(given)
     if isinstance(given, list | tuple) and len(given) == 1:
         given = given[0]

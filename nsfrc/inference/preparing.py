@@ -45,9 +45,10 @@ def prepared(wanted: Wanted, found: Found, listing: Listing) -> Ready:
         return _of_detections(wanted, found, listing)
     program = _opened(wanted, found, Outside(wanted.perception))
     _refuse_code(wanted, found, program)
-    if not is_auto(program):
+    if not is_auto(program) or listing.live:
         pipe = _pipeline(wanted, found, program, wanted.perception)
-        return Ready(pipe, told=_presence(pipe.perception))
+        objects = f"{pipe.spoken_of}, as nobody knows what is to come (slots(auto))"
+        return Ready(pipe, told=({"objects": objects} if is_auto(program) else {}) | _presence(pipe.perception))
     device = usable_device(wanted.device)
     name = wanted.perception or program.settings.perception or PERCEPTION
     asker = None if wanted.perception is not None else str(found.path)

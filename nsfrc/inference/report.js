@@ -67,16 +67,29 @@
   list.addEventListener("focusin", (event) => light(named(event.target)));
   list.addEventListener("focusout", () => light(null));
 
-  // A click enlarges a picture with its boxes; another one, or Escape, makes it small again.
+  // A click enlarges a picture with its boxes, and shows the way to its file; another one, or Escape, makes it small.
   const large = () => list.querySelector(".picture.large");
-  list.addEventListener("click", (event) => {
-    const picture = event.target.closest?.(".picture");
+  function shrink() {
     const open = large();
     open?.classList.remove("large");
-    if (picture && picture !== open) picture.classList.add("large");
+    open?.querySelector(".original")?.remove();
+    return open;
+  }
+  function enlarge(picture) {
+    picture.classList.add("large");
+    const original = picture.closest(".card").querySelector("h3 a")?.cloneNode();
+    if (!original) return;
+    original.className = "original";
+    original.textContent = "full size";
+    picture.append(original);
+  }
+  list.addEventListener("click", (event) => {
+    if (event.target.closest?.("a")) return;
+    const picture = event.target.closest?.(".picture");
+    if (shrink() !== picture && picture) enlarge(picture);
     list.classList.toggle("showing", Boolean(large()));
   });
-  document.addEventListener("keydown", (event) => event.key === "Escape" && large()?.classList.remove("large"));
+  document.addEventListener("keydown", (event) => event.key === "Escape" && shrink());
 
   // Tab goes from list to list, the arrow keys from entry to entry.
   const steps = { ArrowDown: 1, ArrowUp: -1 };

@@ -94,7 +94,7 @@ class Report:
         """Add the card of an image."""
         if self.closed:
             raise NsfrcError(f"the report {self.path} is closed: no image can be added to it")
-        text = card(row, self.objects)
+        text = card(row, self.objects, None if _is_device(self.path) else self.path.parent)
         try:
             # File names that are not Unicode come as lone surrogates, which UTF-8 cannot write.
             self._cards[state(row)].write(text.encode("utf-8", "replace"))

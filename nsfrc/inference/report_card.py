@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from html import escape
+from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import quote
 
 import numpy as np
 
@@ -34,10 +37,10 @@ def state(row: Row) -> str:
     return OPEN if row.right is None else RIGHT if row.right else WRONG
 
 
-def card(row: Row, objects: Objects) -> str:
-    """The <article> of a row."""
+def card(row: Row, objects: Objects, folder: Path | None = None) -> str:
+    """The <article> of a row. folder: that of the page, from which it leads to the file of the image."""
     asked = objects.program.questions
-    start = _opening(row, asked)
+    start = _opening(row, asked, None if folder is None else address(row.path, folder))
     if row.error is not None or not row.scores:
         return f'{start}<p class="message">{escape(row.error or "no answer")}</p></article>'
     if row.V0 is None or not all(row.answers[one.name].reasons for one in asked):
@@ -86,8 +89,23 @@ def suffix(place: int, questions: Sequence[Question]) -> str:
     return "" if len(questions) == 1 else f"-{place}"
 
 
-def _opening(row: Row, questions: Sequence[Question]) -> str:
-    """The start tag, with what the page sorts and filters by, and the line on top of the card."""
+def address(path: Path, folder: Path) -> str | None:
+    """Where a page in a folder finds a file; None where there is none, as for images in memory and frames."""
+    if not path.is_file():
+        return None
+    try:
+        below = os.path.relpath(path.resolve(), folder.resolve())
+    except ValueError:  # it is on another drive
+        return path.resolve().as_uri()
+    # A colon is quoted too, so that no name of a file is taken for another kind of address.
+    return quote(os.fsencode(below.replace(os.sep, "/")), safe="/")
+
+
+def _opening(row: Row, questions: Sequence[Question], original: str | None) -> str:
+    """The start tag, with what the page sorts and filters by, and the line on top of the card.
+
+    original: the address of the file, which shows the picture in its full size.
+    """
     entries: dict[str, str | None] = {"state": state(row), "file": row.file}
     for place, one in enumerate(questions):
         said, end = row.answers[one.name], suffix(place, questions)
@@ -101,7 +119,9 @@ def _opening(row: Row, questions: Sequence[Question]) -> str:
     mark = MARKS.get(state(row))
     shown += f'<span class="mark">{mark}</span>' if mark else ""
     # The line ends here and not between cards: browsers take seconds to reorder thousands with blanks between them.
-    return f'<article class="card {state(row)}"{data}>\n<header><h3>{escape(row.file)}</h3>{shown}</header>'
+    name = escape(row.file) if original is None else (
+        f'<a href="{escape(original)}" target="_blank" rel="noopener">{escape(row.file)}</a>')
+    return f'<article class="card {state(row)}"{data}>\n<header><h3>{name}</h3>{shown}</header>'
 
 
 def question_score(row: Row, question: Question) -> float:

@@ -46,7 +46,8 @@ def run(
 ) -> Closing:
     """Answer for every image that is not in the file of rows already; `view` shows rows to whoever waits for them.
 
-    Ctrl-C ends it early and in order: every batch is with all outputs or with none.
+    Ctrl-C ends it early and in order: every batch is with all outputs or with none. For frames of a camera or an
+    address, that is how it ends, and everything is written.
     """
     with ExitStack() as stack:
         rows = _rows(session, outputs)
@@ -59,10 +60,11 @@ def run(
         done = _earlier(rows, tally)
         left = Left(listing, done)
         notice = None if rows is None else rows.notice(outputs.resume)
-        opening = Opening(session, len(left), left.names(), rows is not None, () if notice is None else (notice,))
+        total, names = (None, (f"{listing.called}#00000",)) if listing.live else (len(left), left.names())
+        opening = Opening(session, total, names, rows is not None, () if notice is None else (notice,))
         for sink in sinks:
             sink.start(opening)
-        stopped = _pass(predictor(session, sinks), left, sinks, reading)
+        stopped = _pass(predictor(session, sinks), left, sinks, replace(reading, live=listing.live))
         closing = Closing(tally.measures, notes.remarks(), tuple(tally.failed), stopped)
         written = tuple(one for sink in files if (one := sink.end(closing)) is not None)
         closing = replace(closing, written=written)
@@ -84,7 +86,7 @@ def _pass(predictor: Predictor, left: Left, sinks: Sequence[Sink], reading: Read
                 for sink in sinks:
                     sink.rows(rows)
     except KeyboardInterrupt:
-        return True
+        return not reading.live
     return False
 
 

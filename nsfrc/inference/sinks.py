@@ -23,13 +23,14 @@ NAMED = 3  # failed files that are kept by name
 
 @dataclass(frozen=True, eq=False)
 class Opening:
-    """What is to come. total: how many rows; names: those of the first files; to_file: whether rows go to a file too.
+    """What is to come. total: how many rows, None where nobody knows; names: those of the first files; to_file: whether
+    rows go to a file too.
 
     notices: what to say before the first row, besides the remarks of the session.
     """
 
     session: Session
-    total: int
+    total: int | None
     names: tuple[str, ...] = ()
     to_file: bool = False
     notices: tuple[str, ...] = ()

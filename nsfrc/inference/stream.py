@@ -16,10 +16,14 @@ from nsfrc.inference.rows import Row
 
 @dataclass(frozen=True)
 class Reading:
-    """batch_size: images at once, see `stream`. decoders: threads that read ahead; 0 reads each when it is wanted."""
+    """batch_size: images at once, see `stream`. decoders: threads that read ahead; 0 reads each when it is wanted.
+
+    live: whether each image is answered for as soon as it is there.
+    """
 
     batch_size: int = 16
     decoders: int = 1
+    live: bool = False
 
 
 def stream(
@@ -30,8 +34,8 @@ def stream(
     A perception with a `piece` is given exactly so many images at a time on a CPU, whatever `batch_size` says, so that
     the row of an image is the same to the last digit whatever comes with it (if torch has 1, 2, 4, 8 … threads).
     """
-    size = predictor.piece or reading.batch_size
-    decoded = read_ahead(predictor, items, reading.decoders, 2 * size)
+    size = 1 if reading.live else predictor.piece or reading.batch_size
+    decoded = read_ahead(predictor, items, 0 if reading.live else reading.decoders, 2 * size)
     try:
         while batch := list(islice(decoded, size)):
             yield predictor(batch)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,15 +63,33 @@ def share_values(network: Any, attributes: Attributes) -> None:
 
 def cells(network: Any, images: torch.Tensor) -> Cells:
     """Run the network on images [B, 3, H, W], without the decoding that its own forward adds in eval mode."""
+    raw = logits(network, images)
+    return placed(raw["boxes"], raw["scores"], [tuple(one.shape[-2:]) for one in raw["feats"]], images)
+
+
+def logits(network: Any, images: torch.Tensor) -> dict[str, Any]:
+    """What the head says: "boxes" and "scores", and the maps "feats" that it says it of."""
     *layers, head = network.model
     outputs: list[torch.Tensor | None] = []
     x: Any = images
     for layer in layers:
         x = layer(_inputs(layer.f, x, outputs))
         outputs.append(x if layer.i in network.save else None)
-    raw = head.forward_head(_inputs(head.f, x, outputs), **head.one2many)
-    centres, strides = _grid(raw["feats"], images.shape[-2])
-    return Cells(raw["boxes"], raw["scores"], centres, strides)
+    found: dict[str, Any] = head.forward_head(_inputs(head.f, x, outputs), **head.one2many)
+    return found
+
+
+def placed(
+    sides: torch.Tensor, classes: torch.Tensor, maps: Sequence[tuple[int, int]], images: torch.Tensor
+) -> Cells:
+    """Logits of the cells of maps of these sizes (rows, columns), with where the cells are in the images."""
+    return Cells(sides, classes, *_grid(maps, images.shape[-2], sides))
+
+
+def map_sizes(network: Any, images: torch.Tensor) -> list[tuple[int, int]]:
+    """Rows and columns of the maps that the head looks at, for images of that size."""
+    height, width = images.shape[-2:]
+    return [(height // int(stride), width // int(stride)) for stride in network.stride]
 
 
 def _inputs(source: int | list[int], last: Any, outputs: list[torch.Tensor | None]) -> Any:
@@ -80,15 +99,14 @@ def _inputs(source: int | list[int], last: Any, outputs: list[torch.Tensor | Non
     return [last if i == -1 else outputs[i] for i in source]
 
 
-def _grid(maps: list[torch.Tensor], height: int) -> tuple[torch.Tensor, torch.Tensor]:
+def _grid(maps: Sequence[tuple[int, int]], height: int, like: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     centres, strides = [], []
-    for feature in maps:
-        rows, columns = feature.shape[-2:]
+    for rows, columns in maps:
         stride = height / rows
-        y = (torch.arange(rows, device=feature.device, dtype=feature.dtype) + 0.5) * stride
-        x = (torch.arange(columns, device=feature.device, dtype=feature.dtype) + 0.5) * stride
+        y = (torch.arange(rows, device=like.device, dtype=like.dtype) + 0.5) * stride
+        x = (torch.arange(columns, device=like.device, dtype=like.dtype) + 0.5) * stride
         centres.append(torch.cartesian_prod(y, x).flip(-1))
-        strides.append(torch.full((rows * columns,), stride, device=feature.device, dtype=feature.dtype))
+        strides.append(torch.full((rows * columns,), stride, device=like.device, dtype=like.dtype))
     return torch.cat(centres), torch.cat(strides)
 
 

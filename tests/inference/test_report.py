@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from urllib.parse import unquote
 
 import numpy as np
 import pytest
@@ -20,6 +21,7 @@ from nsfrc.explain import explain
 from nsfrc.inference.images import read
 from nsfrc.inference.measures import Measured
 from nsfrc.inference.report import Report
+from nsfrc.inference.report_card import address
 from nsfrc.inference.report_thumbnail import thumbnail
 from nsfrc.inference.rows import Answered, Row
 from nsfrc.program import Program
@@ -266,7 +268,7 @@ def test_nothing_is_loaded_and_only_our_script_may_run(maker: Maker, page: Calla
         assert element.tag not in ("link", "iframe", "object", "base")
         assert "style" not in element.attributes and not any(a.startswith("on") for a in element.attributes)
         assert element.attributes.get("src", "data:").startswith("data:")
-        assert element.attributes.get("href", "#").startswith("#")
+        assert element.attributes.get("href", "#").startswith(("#", "images/"))
 
 
 def test_without_scripts_everything_but_the_controls_is_shown(maker: Maker, page: Callable[..., Element]) -> None:
@@ -373,3 +375,21 @@ def _written(folder: Path, text: str) -> Path:
     path = folder / "rules.pl"
     path.write_text(text)
     return path
+
+
+def test_cards_lead_to_the_files_of_their_images(maker: Maker, page: Callable[..., Element], tmp_path: Path) -> None:
+    names = ["true/0.png", "javascript:alert(1)/a b#?%.png", EVIL.replace("/", "")]
+    rows = [maker.row(number, name) for number, name in enumerate(names)]
+    gone = replace(maker.row(3, "gone.png"), path=tmp_path / "clip.mp4#120")
+    found = cards(page(maker, *rows, gone))
+    shown = {card["data-file"]: [a["href"] for a in card.one("h3").all("a")] for card in found}
+    assert shown.pop("gone.png") == []
+    for name, (way,) in shown.items():
+        assert ":" not in way and (tmp_path / unquote(way)).samefile(maker.folder / name)
+    assert set(shown) == set(names)
+
+
+def test_cards_lead_to_files_beside_the_folder_of_the_page(maker: Maker, tmp_path: Path) -> None:
+    row = maker.row(0, "a.png")
+    assert address(row.path, tmp_path / "pages" / "all") == "../../images/a.png"
+    assert address(tmp_path / "none.png", tmp_path) is None

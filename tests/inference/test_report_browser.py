@@ -89,6 +89,16 @@ window.addEventListener("load", () => {
     for (let i = 0; i < 4; i++) press("ArrowDown"); // past the four in(...), to a summary
     press("ArrowDown"); // to the next summary: what is folded away is passed over
     seen.passed = document.activeElement === all("summary.atom", first)[1];
+    const picture = first.querySelector(".picture");
+    const wide = () => picture.querySelector("img").getBoundingClientRect().width;
+    const [small, ways] = [wide(), () => all(".original").map((one) => decodeURI(one.href))];
+    picture.click();
+    seen.enlarged = [wide() > 1.2 * small, ways(), all(".large").length];
+    picture.querySelector(".original").addEventListener("click", (event) => event.preventDefault());
+    picture.querySelector(".original").click();
+    seen.followed = all(".large").length;
+    picture.click();
+    seen.shrunk = [wide() === small, ways(), all(".large").length];
     document.activeElement.blur();
     seen.blurred = all(".lit").length;
   } catch (error) { seen.errors.push(String(error)); }
@@ -238,6 +248,13 @@ def test_highlighting(seen: dict[str, Any]) -> None:
     assert seen["left"] == [] and seen["blurred"] == 0
     number, atoms = seen["focused"]
     assert len(atoms) >= 3 and all(number in atom.split() for atom in atoms)
+
+
+def test_pictures_are_enlarged_and_lead_to_their_files(site: Site, seen: dict[str, Any]) -> None:
+    original = (site.maker.folder / "true" / "0.png").as_uri()
+    assert seen["enlarged"] == [True, [original], 1]
+    assert seen["followed"] == 1  # a way that is taken leaves the picture as it is
+    assert seen["shrunk"] == [True, [], 0]
 
 
 def test_arrow_keys(seen: dict[str, Any]) -> None:

@@ -119,6 +119,36 @@ def test_what_is_to_be_learnt_says_nothing_here(tmp_path: Path) -> None:
     assert (result.stdout, result.stderr) == ("", "")
 
 
+DETECTOR = """
+:- use_module(library(nsfr)).
+:- type(image, [img]).  :- type(object, slots(auto)).  :- type(class, from_perception).
+:- attributes([color-[red, blue], shape-[square, circle]]).
+:- neural(in(object, image)).  :- neural(class(object, class)).
+:- neural(color(object, color)).  :- neural(shape(object, shape)).
+:- perception('best.onnx').  :- model([names([cup, 'traffic light']), size(640)]).  :- presence(crisp(0.4)).
+cup(X) :- in(O, X), class(O, cup).
+pair(X) :- in(A, X), in(B, X), class(A, C), class(B, C).
+hue(C) :- color(_, C), shape(_, square).
+:- target(cup(img)).  :- target(pair(img)).
+"""
+
+
+@pytest.mark.parametrize(("world", "cup", "pair", "red", "green"), [
+    ("in(obj1,img) class(obj1,cup)", True, False, False, False),
+    ("in(obj1,img) class(obj1,lamp) in(obj9,img) class(obj9,lamp)", False, True, False, False),
+    ("in(obj1,img) class(obj1,lamp) in(obj2,img) class(obj2,cup)", True, False, False, False),
+    ("in(obj1,img) class(obj1,lamp) in(obj11,img) class(obj11,lamp)", False, False, False, False),
+    ("color(obj1,red) color(obj2,green) shape(obj3,square)", False, False, True, False),
+    ("color(obj1,red) shape(obj1,triangle)", False, False, False, False),
+])
+def test_what_is_said_of_a_detector(world: str, cup: bool, pair: bool, red: bool, green: bool) -> None:
+    """Classes are any constants, slots(auto) is ten, and the values of attributes are those that are listed."""
+    for presence in ("crisp(0.4)", "soft"):
+        text = DETECTOR.replace("crisp(0.4)", presence)
+        found = oracle.answers(text, [world.split()], ["cup(img)", "pair(img)", "hue(red)", "hue(green)"])
+        assert found == [[cup, pair, red, green]]
+
+
 def test_two_programs_in_one_session(tmp_path: Path) -> None:
     for name in ("first", "second"):
         clause = f"{name}(X) :- near(X, Y), near(Y, Z), color(Z, red).\n"
