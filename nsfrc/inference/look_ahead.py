@@ -8,6 +8,7 @@ from itertools import islice
 
 import torch
 
+from nsfrc.compiler import ir
 from nsfrc.errors import CompileError, NsfrcError
 from nsfrc.inference.folders import Item
 from nsfrc.inference.images import quietly, to_tensor
@@ -85,19 +86,36 @@ class Sized:
     remark: str | None = None
 
 
+def _needed(program: Program) -> int:
+    """How many objects there must be so that every clause can be about some: its variables stand for different ones."""
+    types = {t.name: t.constants for t in program.source.types if t.slots and t.role == ir.OBJECT}
+    found = [1]
+    for clause in program.source.clauses:
+        for name, constants in types.items():
+            named = {arg.name for atom in (clause.head, *clause.body) for arg in atom.args
+                     if isinstance(arg, ir.Const) and arg.name in constants}
+            found.append(len(named) + sum(datatype == name for _, datatype in clause.types))
+            found += [constants.index(one) + 1 for one in named]
+    return max(found)
+
+
 def sized(program: Program, known: Memory) -> Sized:
     """The program for the fullest image, or for as many objects as it has room for."""
-    wanted = max(1, most_objects(known.values()))
+    seen, needed = most_objects(known.values()), _needed(program)
+    wanted = max(seen, needed)
     count = min(wanted, MOST)
     while True:
         try:
             made = with_slots(program, count)
             break
         except (NsfrcError, CompileError):
-            if count == 1:
+            if count <= needed:
                 raise
-            count = max(1, int(count * STEP))
+            count = max(needed, int(count * STEP))
     images = "1 image" if len(known) == 1 else f"{len(known)} images"
+    if seen < needed == count:
+        has = "the image has" if len(known) == 1 else f"the fullest of {images} has"
+        return Sized(made, f"{count}, as many as a rule speaks of; {has} {seen} (slots(auto))")
     if count == wanted:
         return Sized(made, f"{count}, as many as the fullest of {images} has (slots(auto))")
     crowded = sum(one.shape[0] + one.further > count for one in known.values())

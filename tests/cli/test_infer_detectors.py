@@ -54,6 +54,18 @@ def test_three_commands_from_photographs_to_a_report(photos: Path, run: Run) -> 
     assert "1 red_square</text>" in page and 'class="picture"' in page
 
 
+def test_rules_about_more_objects_than_there_are(photos: Path, run: Run) -> None:
+    (photos / "photos" / "a.png").unlink()
+    run.good("new", "warm", "--perception", "tiny.onnx")
+    shown = run.good("infer", "--images", "photos", "--program", "warm.pl")
+    assert "objects     2, as many as a rule speaks of; the image has 1 (slots(auto))" in shown
+    named = PROGRAM.replace("in(A, X), class(A,", "in(obj3, X), class(obj3,")
+    assert named != PROGRAM
+    (photos / "third.pl").write_text(named)
+    shown = run.good("infer", "--images", "photos", "--program", "third.pl")
+    assert "objects     3, as many as a rule speaks of" in shown
+
+
 def test_rows_of_a_model_file(photos: Path, run: Run) -> None:
     run.good("infer", "--images", "photos", "--program", "rules.pl", "--out", "r.jsonl")
     a, b = map(json.loads, Path("r.jsonl").read_text().splitlines())
