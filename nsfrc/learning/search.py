@@ -102,6 +102,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.label = self.label.astype(np.int8)
+        self.tables.renew()
         self.relations: list[Relation] = self.tables.relations
         self.bits = np.array([one.bits for one in self.relations])
         self.cheapest = float(self.bits.min(initial=1.0)) - log2(self.limits.literals)

@@ -61,6 +61,25 @@ def test_a_threshold_is_found_between_the_numbers_that_it_parts() -> None:
     assert "color(A, red)" in clause.text and abs(cut - 0.5) < 0.03 and (clause.true, clause.false) == (100, 0)
 
 
+def test_alternatives_are_cut_as_well_as_what_was_chosen() -> None:
+    """Area and width part these labels alike, though not where either was cut before the search."""
+    rng = np.random.default_rng(5)
+    examples, labels = [], []
+    for one in worlds(4, 100):
+        several = range(1, one.count + 1)
+        areas = {i: float(a) for i in several if abs((a := rng.uniform(0, 1)) - 0.37) > 0.02}
+        examples.append({**{f"in(obj{i},img)": 1.0 for i in areas}, **{f"area(obj{i})": a for i, a in areas.items()},
+                         **{f"width(obj{i})": a**0.5 for i, a in areas.items()},
+                         **{f"color(obj{i},{'red' if i % 2 else 'blue'})": 1.0 for i in areas}})
+        labels.append(any(a > 0.37 for i, a in areas.items() if i % 2))
+    learnt = _learn(None, examples, labels, source=PROGRAM + ":- number(width(object)).\n")
+    (clause,) = learnt.clauses
+    said = [clause.text, *clause.alternatives]
+    cuts = {name: float(text.partition(f"{name}(A) > ")[2].split(",")[0].rstrip("."))
+            for name in ("area", "width") for text in said if f"{name}(A) > " in text}
+    assert abs(cuts["area"] - 0.37) < 0.05 and abs(cuts["width"] ** 2 - 0.37) < 0.05
+
+
 def test_wrong_labels_do_not_hide_a_rule() -> None:
     rule = RULES["conjunction"][0]
     examples, labels = balanced(4, 200, rule)
