@@ -1,10 +1,10 @@
 """The search for one clause: beams over conjunctions, one for each number of variables and literals.
 
 A clause is refined by one literal at a time (its bits AND the literal's); those with k variables come from those with
-k or fewer. Short clauses of any number of variables are tried before long ones: what is known of these rules out most of
-the others, since a clause is dropped when not even the best that could still be made of it, all its positives and no
-negative, would beat the best that is known. Variables are brought in in their order, and of clauses that are equal up to
-the names of variables the first stays.
+k or fewer. Short clauses of any number of variables are tried before long ones: what is known of these rules out most
+of the others, since a clause is dropped when not even the best that could still be made of it, all its positives and no
+negative, would beat the best that is known. Variables are brought in in their order, and of clauses that are equal up
+to the names of variables the first stays.
 """
 
 from __future__ import annotations
