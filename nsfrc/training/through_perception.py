@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -72,8 +73,10 @@ class Taught:
 
 def last_layers(model: Yolo) -> list[torch.nn.Conv2d]:
     """The layers that tell attributes, one for each scale."""
-    ends = [branch[-1] for branch in model.network.model[-1].cv3]
-    return [end[0] if isinstance(end, torch.nn.Sequential) else end for end in ends]
+    found: list[Any] = []
+    for branch in model.network.model[-1].cv3:
+        found.append(branch[-1][0] if isinstance(branch[-1], torch.nn.Sequential) else branch[-1])
+    return found
 
 
 def detector_of(session: Session) -> Yolo:
@@ -99,7 +102,8 @@ def views(session: Session, listing: Listing, seed: int = 0) -> Views:
                          "false are needed")
     rng = torch.Generator().manual_seed(seed)
     parts = [_seen(model, images, rng) for images in _images(model, items)]
-    return Views(*(torch.cat(several) for several in zip(*parts, strict=True)), truth)
+    whole: list[torch.Tensor] = [*(torch.cat(several) for several in zip(*parts, strict=True)), truth]
+    return Views(*whole)
 
 
 def _images(model: Yolo, items: Sequence[Item]) -> Iterator[torch.Tensor]:
