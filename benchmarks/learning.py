@@ -117,7 +117,7 @@ def _others(seeds: Sequence[int]) -> Iterator[LearningRow]:
     for name, (truth, _) in tasks.RULES.items():
         text = tasks.VOCABULARY.format(slots=6) + ":- target(kp(img)).\n" + truth
         for seed in seeds:
-            yield _row("other rules", name, seed, tasks.KANDINSKY, tasks.ruled(name, 2000 + seed, 200),
+            yield _row("other rules", name, seed, tasks.KANDINSKY, tasks.ruled(name, 2100 + seed, 200),
                        tasks.tested("ruled", name), truth=text, slots=6)
     for seed in seeds:
         yield _row("other rules", "recursion", seed, tasks.GRAPH + ":- learn(kp(image)).\n", tasks.graphs(seed, 200),

@@ -13,7 +13,11 @@ from typing import Any
 
 import click
 
+from nsfrc.cli.choices import programs
+from nsfrc.errors import NsfrcError
 from nsfrc.training.options import ALL, MODELS, Options
+
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
 TRAINERS = {
     "yolo": "nsfrc.training.detector",
@@ -53,11 +57,22 @@ Examples:
   nsfrc train perception --model yolo_clevr --data clevr --out clevr.safetensors
   nsfrc train perception --model slot_attention --data clevr --out slots.safetensors
   nsfrc infer --program clevr_hans3 --images DIR --weights slots.safetensors
+\b
+  nsfrc train perception --through rules.pl --images labelled/ --out mine.safetensors
+                                                  attributes from labels of whole images
 """,
 )
 @click.option("--out", type=click.Path(dir_okay=False, path_type=Path), required=True,
               help="File to write the weights to (safetensors, fp16); until then the state is in FILE.checkpoint.")
 @click.option("--model", type=click.Choice(list(MODELS)), default="yolo", show_default=True)
+@click.option("--through", metavar="PROGRAM", shell_complete=programs,
+              help="Start from weights that are there, and learn attributes such as colours from labels of whole "
+                   "images, through the rules of this program; takes --images, --labels, --weights, --epochs, --seed.")
+@click.option("--images", type=click.Path(path_type=Path), multiple=True, metavar="DIR",
+              help="With --through: images in folders true/ and false/ (or one per class), or with --labels; "
+                   "repeatable.")
+@click.option("--labels", type=FILE, metavar="FILE.csv", help="With --through: the right answers, as for nsfrc infer.")
+@click.option("--weights", type=FILE, help="With --through: weights to start from. [those that ship]")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder of CLEVR scenes with pictures, laid out as CLEVR or CLEVR-Hans; for all models except yolo, "
                    "whose figures are generated.")
@@ -76,12 +91,19 @@ Examples:
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda or cuda:N.")
 @click.option("--resume", is_flag=True, help="Continue from FILE.checkpoint; the other options must be the same.")
 def command(
-    out: Path, model: str, data: Path | None, threads: int, device: str, resume: bool, **given: Any
+    out: Path, model: str, data: Path | None, threads: int, device: str, resume: bool, through: str | None,
+    images: tuple[Path, ...], labels: Path | None, weights: Path | None, **given: Any
 ) -> None:
     """Train a perception model from scratch, on generated figures or on scenes.
 
     yolo is for Kandinsky figures; yolo_clevr and slot_attention are for CLEVR scenes.
     """
+    if through is not None:
+        _refuse_beside_rules(data, resume, images, given)
+        _through_rules(through, images, labels, weights, out, threads, given["epochs"], given["seed"] or 0)
+        return
+    if images or labels is not None or weights is not None:
+        raise NsfrcError("--images, --labels and --weights are for learning through rules: give --through PROGRAM too")
     wanted = _wanted(model, data, given)
     import torch
 
@@ -100,6 +122,37 @@ def command(
             click.echo(f"\nthe last full epoch is in {checkpoint_of(out)}: continue with {again} --resume", err=True)
         raise
     click.echo(f"written to {out} ({out.stat().st_size / 1e6:.1f} MB), {trained.identity}")
+
+
+def _refuse_beside_rules(data: Path | None, resume: bool, images: tuple[Path, ...], given: dict[str, Any]) -> None:
+    if not images:
+        raise NsfrcError("--through learns from labelled images: give --images DIR with folders true/ and false/")
+    others = [name for name, value in given.items() if value is not None and name not in ("epochs", "seed")]
+    others += ["data"] * (data is not None) + ["resume"] * resume
+    if others:
+        raise NsfrcError(f"--{others[0].replace('_', '-')} is for training from scratch: leave it out beside --through")
+
+
+def _through_rules(program: str, images: tuple[Path, ...], labels: Path | None, weights: Path | None, out: Path,
+                   threads: int, epochs: int | None, seed: int) -> None:
+    from nsfrc.contexts import torch_threads
+    from nsfrc.inference.given import gather
+    from nsfrc.inference.images import quietly
+    from nsfrc.inference.session import Wanted, open_session
+    from nsfrc.training import through_perception as training
+
+    listing = gather(images)
+    with quietly(), torch_threads(threads):
+        session = open_session(Wanted(images, program, weights=weights, labels=labels), listing)
+        model = training.detector_of(session)
+        seen = training.views(session, listing, seed)
+        heads, taught = training.teach(model, session.pipe.program, seen, seed, epochs or training.EPOCHS)
+    command = shlex.join(["nsfrc", *sys.argv[1:]])
+    training.write(model, weights or type(model).shipped, heads, taught, out, command)
+    click.echo(f"{taught.images} labelled images, {taught.held_out} of them held out; {taught.epochs} epochs")
+    click.echo(f"right of those held out: {taught.before[0]:.1%} before, {taught.after[0]:.1%} after; of the others: "
+               f"{taught.before[1]:.1%} before, {taught.after[1]:.1%} after")
+    click.echo(f"written to {out}: nsfrc infer --weights {out}")
 
 
 def _wanted(model: str, data: Path | None, given: dict[str, Any]) -> Options:

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Generator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from nsfrc import __version__
 from nsfrc.data import agreement
-from nsfrc.data.figures import COLORS, SHAPES, Figure
+from nsfrc.data.figures import COLORS, SHAPES, Figure, Palette
 from nsfrc.data.kandinsky import FREE, Labelled, figure
 from nsfrc.data.png import png
 from nsfrc.data.render import render
@@ -25,17 +26,21 @@ TRUTH = "objects.json"
 BATCH = 64  # figures that are checked together
 
 
-def write(pattern: str, out: Path, count: int, seed: int) -> Generator[Path, None, None]:
+def write(
+    pattern: str, out: Path, count: int, seed: int, palette: Palette | None = None
+) -> Generator[Path, None, None]:
     """Make figures 0 … count − 1 and yield each when it is on disk; the same seed gives the same bytes.
 
-    What is done stays when the caller stops: objects.json then tells of those figures.
+    What is done stays when the caller stops: objects.json then tells of those figures. palette: what is drawn for red,
+    yellow and blue, which labels and objects.json still call so.
     """
-    earlier = _earlier(out, pattern, seed)
+    drawn = None if palette is None else [list(color) for color in palette]
+    earlier = _earlier(out, pattern, seed, drawn)
     entries: list[dict[str, Any]] = []
     try:
         for start in range(0, count, BATCH):
             numbers = range(start, min(start + BATCH, count))
-            batch = [figure(pattern, seed, i) for i in numbers]
+            batch = [_in_colors(figure(pattern, seed, i), palette) for i in numbers]
             if pattern != FREE:
                 agreement.check(pattern, batch, start)
             for i, labelled in zip(numbers, batch, strict=True):
@@ -45,7 +50,15 @@ def write(pattern: str, out: Path, count: int, seed: int) -> Generator[Path, Non
     finally:
         if entries:
             head = {"pattern": pattern, "seed": seed, "nsfrc": __version__}
+            head |= {} if drawn is None else {"palette": drawn}
             write_whole(out / TRUTH, _lines(head, entries + earlier[len(entries) :]).encode())
+
+
+def _in_colors(labelled: Labelled, palette: Palette | None) -> Labelled:
+    if palette is None:
+        return labelled
+    drawn = labelled.figure
+    return replace(labelled, figure=replace(drawn, style=replace(drawn.style, colors=palette)))
 
 
 def _write_figure(out: Path, number: int, labelled: Labelled) -> Path:
@@ -78,7 +91,7 @@ def _lines(head: dict[str, Any], entries: list[dict[str, Any]]) -> str:
     return f'{json.dumps(head)[:-1]}, "figures": [\n{figures}\n]}}\n'
 
 
-def _earlier(out: Path, pattern: str, seed: int) -> list[dict[str, Any]]:
+def _earlier(out: Path, pattern: str, seed: int, palette: list[list[int]] | None) -> list[dict[str, Any]]:
     """What the folder holds already of the same figures; figures of two kinds must not mix in one."""
     try:
         if not out.exists() or not any(out.iterdir()):
@@ -89,11 +102,13 @@ def _earlier(out: Path, pattern: str, seed: int) -> list[dict[str, Any]]:
         raise NsfrcError(f"cannot read {out}: {error.strerror}") from None
     try:
         head = json.loads((out / TRUTH).read_text(encoding="utf-8"))
-        same, figures = (head["pattern"], head["seed"]) == (pattern, seed), list(head["figures"])
+        same = (head["pattern"], head["seed"], head.get("palette")) == (pattern, seed, palette)
+        figures = list(head["figures"])
     except (OSError, ValueError, LookupError, TypeError):
         raise NsfrcError(f"{out} holds other files: name an empty or new folder for the figures") from None
     if not same:
         raise NsfrcError(
-            f"{out} holds figures of {head['pattern']} with seed {head['seed']}: name another folder for these"
+            f"{out} holds figures of {head['pattern']} with seed {head['seed']}"
+            f"{' in a palette' if head.get('palette') else ''}: name another folder for these"
         )
     return figures

@@ -12,6 +12,7 @@ from functools import cached_property
 
 Point = tuple[float, float]
 RGB = tuple[int, int, int]
+Palette = tuple[RGB, RGB, RGB]  # what is drawn for COLORS
 
 SHAPES = ("square", "circle", "triangle")
 COLORS = ("red", "yellow", "blue")
@@ -24,7 +25,7 @@ class Style:
 
     side: int
     background: RGB
-    colors: tuple[RGB, RGB, RGB]  # of COLORS
+    colors: Palette
 
 
 PLAIN = Style(640, (215, 215, 215), ((173, 35, 35), (255, 238, 51), (42, 75, 215)))

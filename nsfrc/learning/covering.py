@@ -18,6 +18,7 @@ from nsfrc.learning.thresholds import refined
 
 WIDER = 4  # times the beam, where nothing was found
 SHOWN = 50  # alternatives that are kept of a clause
+RECUT = 20  # others that are cut anew, to see whether they explain as much then
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,10 +101,14 @@ class Cover:
     def _polished(self, clause: Clause, left: np.ndarray, scoring: Scoring) -> Clause:
         """Without literals that it can do without, and its numbers cut where that is best."""
         clause = self._shorter(clause, left, scoring)
-        numeric = [i for i, (relation, _) in enumerate(clause.literals) if self.tables.relations[relation].cut]
+        numeric = self._numeric(clause)
         for i in numeric:
             clause = self._recut(clause, i, left, scoring)
         return self._shorter(clause, left, scoring) if numeric else clause
+
+    def _numeric(self, clause: Clause) -> list[int]:
+        """Which of its literals cut a number."""
+        return [i for i, (relation, _) in enumerate(clause.literals) if self.tables.relations[relation].cut]
 
     def _shorter(self, clause: Clause, left: np.ndarray, scoring: Scoring) -> Clause:
         while len(clause.literals) > 1:
@@ -129,12 +134,17 @@ class Cover:
         """Other clauses that get as many labels right, the shortest first; none that only says more than another."""
         chosen = [clause]
         seen, shapes = {canonical(clause.literals, self.tables.relations)}, {self._uncut(clause)}
-        near = [one for one in search.kept
-                if one.fp - one.tp <= clause.fp - clause.tp and one.cost <= clause.cost + TIES]
-        for one in sorted(near, key=lambda one: one.cost):
-            plain = self._shorter(self.judged(one.literals, left, scoring), left, scoring)
-            key = canonical(plain.literals, self.tables.relations)
-            shape = self._uncut(plain)
+        recut: set[tuple[object, ...]] = set()
+        for one in sorted(search.kept, key=lambda one: one.cost):
+            if one.cost > clause.cost + TIES:
+                break
+            shape = self._uncut(one)
+            if one.fp - one.tp > clause.fp - clause.tp:  # perhaps only for where its numbers are cut
+                if shape in recut or shape in shapes or len(recut) >= RECUT or not self._numeric(one):
+                    continue
+                recut.add(shape)
+            plain = self._polished(self.judged(one.literals, left, scoring), left, scoring)
+            key, shape = canonical(plain.literals, self.tables.relations), self._uncut(plain)
             if plain.fp - plain.tp > clause.fp - clause.tp or key in seen or shape in shapes:
                 continue
             seen.add(key)

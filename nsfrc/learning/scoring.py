@@ -60,7 +60,13 @@ class Scoring:
 
     def most(self, tp: np.ndarray | int) -> np.ndarray:
         """What a clause may save at most that covers so many positives and loses all its negatives."""
-        return self.gain(tp, np.zeros_like(np.asarray(tp)))
+        return np.asarray(self._most[tp])
+
+    @cached_property
+    def _most(self) -> np.ndarray:
+        """`most` of every number of positives that are left: it is asked for at every clause."""
+        left = np.arange(self.P - self.tp + 1)
+        return self.gain(left, np.zeros_like(left))
 
 
 def entropy(part: np.ndarray, whole: np.ndarray) -> np.ndarray:

@@ -1,9 +1,10 @@
 """The search for one clause: beams over conjunctions, one for each number of variables and literals.
 
-A clause is refined by one literal at a time (its bits AND the literal's). The clauses with k variables come from those
-with k or fewer, so that more variables are tried when all is known of fewer. Variables are brought in in their order,
-and of clauses that are equal up to the names of variables the first stays. A clause is dropped when not even the best
-that could still be made of it, all its positives and no negative, would beat the best that is known.
+A clause is refined by one literal at a time (its bits AND the literal's); those with k variables come from those with
+k or fewer. Short clauses of any number of variables are tried before long ones: what is known of these rules out most
+of the others, since a clause is dropped when not even the best that could still be made of it, all its positives and no
+negative, would beat the best that is known. Variables are brought in in their order, and of clauses that are equal up
+to the names of variables the first stays.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from nsfrc.learning.tables import Literal, Table, Tables, kernels
 TWINS = 4  # clauses of a beam that cover the same examples
 KEPT = 2000  # clauses that are remembered beside the best
 NEAR = 12.0  # bits by which they may be worse
+DEEPER = 3  # variables beyond those of the best clause, where no limit is given
 TIES = 4.0  # bits by which others that explain as much may cost more, and are still looked for
 
 
@@ -100,6 +102,7 @@ class Search:
 
     def __post_init__(self) -> None:
         self.label = self.label.astype(np.int8)
+        self.tables.renew()
         self.relations: list[Relation] = self.tables.relations
         self.bits = np.array([one.bits for one in self.relations])
         self.cheapest = float(self.bits.min(initial=1.0)) - log2(self.limits.literals)
@@ -109,38 +112,40 @@ class Search:
 
     def run(self) -> Clause:
         """The best clause, EMPTY if none saves anything. `kept` has those that came near."""
-        limits, start = self.limits, time.process_time()
+        start, tried = time.process_time(), self.progress.seconds
         deepest = int(self.tables.counts.max(initial=0))
-        last = deepest if limits.variables is None else min(limits.variables, deepest)
+        self.last = deepest if self.limits.variables is None else min(self.limits.variables, deepest)
         beams: dict[tuple[int, int], list[Clause]] = {(0, 0): [EMPTY]}
-        before, idle = 0.0, 0
-        for k in range(last + 1):
-            if (k and not self.tables.fits(k)) or limits.over():
-                self.cut_short = True
-                break
-            self.progress.variables = k
-            self._with_variables(k, beams)
-            self.progress.seconds += time.process_time() - start
-            start = time.process_time()
-            idle = 0 if self.best.score > before + 1e-9 else idle + 1
-            before = self.best.score
-            if limits.variables is None and idle > 2 and self.best.literals:
-                break
+        seen: dict[int, set[tuple[int, int]]] = {}
+        for length in range(1, self.limits.literals + 1):
+            for k in range(self.last + 1):
+                if not self._deep_enough(k) or not self._longer(k, length, beams, seen.setdefault(k, set())):
+                    break
+                self.progress.seconds = tried + time.process_time() - start
+                self.progress.tell(self.progress)
         return self.best
 
-    def _with_variables(self, k: int, beams: dict[tuple[int, int], list[Clause]]) -> None:
-        """Fill the beams of clauses with exactly k variables, shorter ones first."""
-        seen: set[tuple[int, int]] = set()
-        for length in range(1, self.limits.literals + 1):
-            found: list[_Scored] = []
-            for fewer in range(k + 1):
-                for clause in beams.get((fewer, length - 1), []):
-                    if self.limits.over():
-                        return
-                    if not self._hopeless(clause.tp, clause.cost):
-                        found += self._refined(clause, k)
-            beams[k, length] = self._chosen(found, k, seen)
-            self.progress.tell(self.progress)
+    def _deep_enough(self, k: int) -> bool:
+        """Whether clauses of k variables are to be tried: without a limit, a few more than the best has."""
+        return self.limits.variables is not None or not self.best.literals or k <= self.best.k + DEEPER
+
+    def _longer(self, k: int, length: int, beams: dict[tuple[int, int], list[Clause]],
+                seen: set[tuple[int, int]]) -> bool:
+        """Fill the beam of clauses with exactly k variables and so many steps; False where the search is to end."""
+        parents = [clause for fewer in range(k + 1) for clause in beams.get((fewer, length - 1), [])
+                   if not self._hopeless(clause.tp, clause.cost)]
+        if parents and k and not self.tables.fits(k):
+            self.cut_short, self.last = True, k - 1
+            return False
+        self.progress.variables = max(k, self.progress.variables)
+        found: list[_Scored] = []
+        for clause in parents:
+            if self.limits.over():
+                self.cut_short = True
+                return False
+            found += self._refined(clause, k)
+        beams[k, length] = self._chosen(found, k, seen)
+        return True
 
     def _chosen(self, found: list[_Scored], k: int, seen: set[tuple[int, int]]) -> list[Clause]:
         """The best of some refinements, without those that were there before; all that are near the best are kept."""
@@ -181,10 +186,10 @@ class Search:
                       float(scored.score[i]), int(scored.mark[i]))
 
     def _hopeless(self, tp: int, cost: float) -> bool:
-        """Whether nothing made of a clause can beat the best, as another literal has its cost, too."""
+        """Whether nothing made of a clause can come near the best, as another literal has its cost, too."""
         if not cost:
             return False
-        return float(self.scoring.most(tp)) - cost - self.cheapest <= max(self.best.score, 0.0)
+        return float(self.scoring.most(tp)) - cost - self.cheapest <= max(self.best.score - TIES, 0.0)
 
     def _refined(self, clause: Clause, k: int) -> Iterator[_Scored]:
         """The clause with one literal more, and k variables."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations, permutations
 
@@ -39,6 +39,7 @@ class Table:
     relation: np.ndarray
     arity: np.ndarray
     filled: np.ndarray
+    newer: dict[Literal, np.ndarray] = field(default_factory=dict)
 
     @cached_property
     def row(self) -> dict[Literal, int]:
@@ -53,10 +54,15 @@ class Table:
         return self.bits
 
     def of(self, literal: Literal) -> np.ndarray:
-        """The bits of one literal."""
-        row = self.row[literal]
-        found: np.ndarray = self.ready(np.array([row]))[row]
-        return found
+        """The bits of one literal, also of one whose relation is newer than the table."""
+        row = self.row.get(literal)
+        if row is not None:
+            found: np.ndarray = self.ready(np.array([row]))[row]
+            return found
+        if literal not in self.newer:
+            self.newer[literal] = np.zeros_like(self.every)
+            self.tables.fill(self.newer[literal], self.k, self.starts, *literal)
+        return self.newer[literal]
 
 
 class Tables:
@@ -69,6 +75,7 @@ class Tables:
         # The objects that are there first, in their order.
         self.objects = np.argsort(~present, axis=1, kind="stable").astype(np.int64)
         self._tables: dict[int, Table] = {}
+        self._outdated = False
         self._assignments: dict[int, tuple[np.ndarray, np.ndarray]] = {}
         self.whole = [i for i, one in enumerate(relations) if one.arity == 0]
         columns = [relations[i].values[:, 0] for i in self.whole]
@@ -95,10 +102,16 @@ class Tables:
         return -(-assignments // 64)
 
     def add(self, relation: Relation) -> int:
-        """One more relation; literals that were there keep their names."""
+        """One more relation, which searches that begin later have; literals that were there keep their names."""
         self.relations.append(relation)
-        self._tables.clear()
+        self._outdated = True
         return len(self.relations) - 1
+
+    def renew(self) -> None:
+        """Have tables for all relations from now on."""
+        if self._outdated:
+            self._tables.clear()
+            self._outdated = False
 
     def fits(self, k: int) -> bool:
         """Whether a table of k variables is worth its memory, and anybody has so many objects."""

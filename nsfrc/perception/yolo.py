@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Self
 
@@ -87,19 +88,25 @@ class Yolo(Perception):
         if not len(images):
             self.further = None
             return images.new_zeros(0, self.objects, len(self.dimensions))
-        found = self._cells(images)
+        vectors, _, keep = self.choose(self._cells(images), images.shape[2:])
+        chosen = torch.where(keep.unsqueeze(-1), vectors, 0)
+        return torch.nn.functional.pad(chosen, (0, 0, 0, self.objects - chosen.shape[1]))
+
+    def choose(
+        self, found: yolo_network.Cells, size: Sequence[int]
+    ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
+        """The best cells of images of size H, W: vectors [B, K, D], which cells [B, K], and which are objects."""
         logits, which = self._candidates(found)
-        height, width = images.shape[2:]
-        scale = images.new_tensor([width, height, width, height])
+        height, width = size
+        scale = logits.new_tensor([width, height, width, height])
         boxes = (yolo_network.boxes(found, which) / scale).clamp(0, 1)
         strength = self.strength(logits)
         keep = best_of_each(boxes, SAME_OBJECT) & (strength.sigmoid() >= self.floor)
         vectors = self._vectors(boxes, logits, strength)
         self._count_further(keep, vectors)
-        order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, : self.objects, None]
-        chosen = vectors.gather(1, order.expand(-1, -1, vectors.shape[-1]))
-        chosen = torch.where(keep.unsqueeze(-1).gather(1, order), chosen, 0)
-        return torch.nn.functional.pad(chosen, (0, 0, 0, self.objects - chosen.shape[1]))
+        order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, : self.objects]
+        chosen = vectors.gather(1, order.unsqueeze(-1).expand(-1, -1, vectors.shape[-1]))
+        return chosen, which.gather(1, order), keep.gather(1, order)
 
     def _cells(self, images: torch.Tensor) -> yolo_network.Cells:
         network = self._in_onnx_runtime(images)

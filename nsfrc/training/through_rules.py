@@ -14,7 +14,7 @@ import torch
 
 from nsfrc.errors import NsfrcError, did_you_mean
 from nsfrc.inference.calibration import best_threshold
-from nsfrc.inference.folders import Listing
+from nsfrc.inference.folders import Item, Listing
 from nsfrc.inference.known import batch
 from nsfrc.inference.look_ahead import look
 from nsfrc.inference.session import Session
@@ -69,8 +69,7 @@ def examples(session: Session, listing: Listing) -> Labelled:
                                              for one in session.questions)]
     known = session.known or look(pipe.perception, items, str(pipe.device))
     there = [(item, known[item.name]) for item in items if known[item.name].error is None]
-    truth = [[value for one in session.questions for value in _values(one, session.labels.of(item, one.name))]
-             for item, _ in there]
+    truth = [right_answers(session, item) for item, _ in there]
     if len(there) < FEWEST:
         raise NsfrcError(f"{len(there)} labelled images are too few to learn from: {FEWEST} or more are needed, in "
                          f"folders true/ and false/, or with a table of --labels")
@@ -81,6 +80,11 @@ def examples(session: Session, listing: Listing) -> Labelled:
         raise NsfrcError("all labels are the same: images for which the answer is true and others for which it is "
                          "false are needed")
     return made
+
+
+def right_answers(session: Session, item: Item) -> list[float]:
+    """The right value of every target for one image, NaN where it is not known."""
+    return [value for one in session.questions for value in _values(one, session.labels.of(item, one.name))]
 
 
 def _values(one: Question, label: str | None) -> list[float]:
@@ -206,17 +210,22 @@ def _best_thresholds(pipe: Pipeline, labelled: Labelled) -> dict[str, float]:
 
 
 def _split(labelled: Labelled, seed: int) -> tuple[Labelled, Labelled]:
-    """Images to train on and images held out, with the same share of each answer to the first question."""
+    """Images to train on and images held out."""
+    mask = held_out(labelled.truth, seed)
+    return labelled.at(np.flatnonzero(~mask)), labelled.at(np.flatnonzero(mask))
+
+
+def held_out(truth: torch.Tensor, seed: int) -> np.ndarray:
+    """[N]: which images are held out, the same share of each answer; truth: [N, targets]."""
     rng, held = np.random.default_rng(seed), []
-    first = np.nan_to_num(labelled.truth.numpy(), nan=-1.0)
-    _, kinds = np.unique(first, axis=0, return_inverse=True)
+    _, kinds = np.unique(np.nan_to_num(truth.numpy(), nan=-1.0), axis=0, return_inverse=True)
     kinds = kinds.reshape(-1)
     for kind in np.unique(kinds):
         places = rng.permutation(np.flatnonzero(kinds == kind))
         held += places[: round(len(places) * HELD_OUT)].tolist()
-    mask = np.zeros(len(labelled), dtype=bool)
+    mask = np.zeros(len(truth), dtype=bool)
     mask[held] = True
-    return labelled.at(np.flatnonzero(~mask)), labelled.at(np.flatnonzero(mask))
+    return mask
 
 
 def write(pipe: Pipeline, fitted: Fitted, path: Path, command: str) -> None:

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import random
 import re
+import signal
+import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -108,3 +112,61 @@ def test_folders_without_labels(run: Run) -> None:
     run.good("data", "kandinsky", "free", "--out", "figures", "--count", "2")
     message = run.refused("learn", "rules.pl", "--images", "figures/images")
     assert "have no labels" in message and "folders true and false" in message
+
+
+class _Killed(BaseException):
+    """Stands for a kill: nobody catches it."""
+
+
+def test_killed_at_any_moment_of_the_search_and_resumed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What was seen is kept until the program is written, and the search from there is the same every time."""
+    from nsfrc.learning.search import Search
+
+    Path("rules.pl").write_text(
+        ":- include('kandinsky.pl').\n:- type(object, slots(4)).\n:- neural(closeby(object, object)).\n"
+        ":- learn(kp(image)).\n:- vars(object, 2).\n")
+    run.good("data", "kandinsky", "closeby", "--out", "figures", "--count", "32")
+    learn = ("learn", "rules.pl", "--images", "figures", "--beam", "8")
+    real, calls = Search._longer, [0]
+    last = [10**9]
+
+    def counted(self: Search, *given: Any) -> bool:
+        calls[0] += 1
+        if calls[0] > last[0]:
+            raise _Killed
+        return real(self, *given)
+
+    monkeypatch.setattr(Search, "_longer", counted)
+    run.good(*learn, "--out", "whole.pl")
+    most, calls[0] = calls[0], 0
+    rng = random.Random(time.time_ns())
+    for resumed in (False, True):
+        last[0], calls[0] = rng.randrange(most), 0
+        with pytest.raises(_Killed):
+            run(*learn, *["--resume"] * resumed)
+        assert Path("learnt.pl.checkpoint").exists() and not Path("learnt.pl").exists()
+    last[0] = 10**9
+    run.good(*learn, "--resume")
+    assert Path("learnt.pl").read_bytes() == Path("whole.pl").read_bytes()
+
+
+def test_ctrl_c_gives_the_best_so_far(facts: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    from nsfrc.learning.search import Search
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # which a parent may have set to be ignored
+    real, calls = Search._longer, [0]
+
+    def interrupted(self: Search, *given: Any) -> bool:
+        calls[0] += 1
+        if calls[0] == 4:  # short clauses are done with
+            signal.raise_signal(signal.SIGINT)
+        return real(self, *given)
+
+    monkeypatch.setattr(Search, "_longer", interrupted)
+    try:
+        out = run.good(*FACTS)
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert "the search was stopped: this is the best so far" in out
+    assert RULE in Path("learnt.pl").read_text()

@@ -12,7 +12,13 @@ import torch
 
 import nsfrc
 from nsfrc.errors import NsfrcError
+from nsfrc.learning.covering import Cover
+from nsfrc.learning.extended import number_relation
+from nsfrc.learning.kernels import NEGATIVE, POSITIVE
+from nsfrc.learning.relations import priced
 from nsfrc.learning.results import NothingLearnt
+from nsfrc.learning.search import Limits
+from nsfrc.learning.tables import Tables
 from tests.learning.support import PROGRAM, Objects, balanced, worlds
 
 _learn = partial(nsfrc.learn, beam=8)  # quicker than the default, and enough here
@@ -59,6 +65,21 @@ def test_a_threshold_is_found_between_the_numbers_that_it_parts() -> None:
     (clause,) = learnt.clauses
     cut = float(clause.text.partition("area(A) > ")[2].split(",")[0].rstrip("."))
     assert "color(A, red)" in clause.text and abs(cut - 0.5) < 0.03 and (clause.true, clause.false) == (100, 0)
+
+
+def test_alternatives_are_cut_as_well_as_what_was_chosen() -> None:
+    """Area and width part these labels alike, though not where width was cut before the search."""
+    area = np.linspace(0.01, 0.99, 60)[:, None]
+    numbers = {"area": area, "width": area**0.5}
+    relations = priced([number_relation("area", ">", 0.37, area > 0.37),
+                        number_relation("width", ">", 0.625, area**0.5 > 0.625)])
+    label = np.where(area[:, 0] > 0.37, POSITIVE, NEGATIVE).astype(np.int8)
+    cover = Cover(Tables(relations, np.ones((60, 1), dtype=bool)), label, Limits(variables=1), numbers=numbers)
+    theory = cover.run()
+    (other,) = theory.alternatives[0]
+    assert other.tp == int((label == POSITIVE).sum()) and other.fp == 0
+    cut = cover.tables.relations[other.literals[0][0]].cut
+    assert cut is not None and cut[0] == "width" and cut[2] ** 2 == pytest.approx(0.37, abs=0.02)
 
 
 def test_wrong_labels_do_not_hide_a_rule() -> None:
