@@ -7,6 +7,8 @@ frequent pair again and again, in far fewer rounds.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from nsfrc.compiler.grounded import NOTHING
@@ -16,12 +18,30 @@ from nsfrc.compiler.passes.hashing import mix
 MOST_FACTORS = 40
 
 
-class Products:
-    """Grows a list of two-factor nodes; factors below `slots` are slots, the rest nodes."""
+class Pairs(NamedTuple):
+    """The different pairs of factors in some rows, packed; which of them each place of a row has; how often each
+    occurs, and in how many rows."""
 
-    def __init__(self, slots: int, seed: int = 0) -> None:
+    distinct: np.ndarray
+    which: np.ndarray
+    counts: np.ndarray
+    rows_with: np.ndarray
+
+
+Counted = dict[tuple[int, bytes], Pairs]
+
+
+class Products:
+    """Grows a list of two-factor nodes; factors below `slots` are slots, the rest nodes.
+
+    counted: pairs by rows, to share between seeds, most of which meet the same rows.
+    """
+
+    def __init__(self, slots: int, seed: int = 0, counted: Counted | None = None) -> None:
         self.slots = slots
         self.seed = seed
+        self._counted: Counted = {} if counted is None else counted
+        self.chosen = False  # whether there was a choice between pairs, which may have been a tie
         self._codes = np.zeros(0, dtype=np.int64)  # node -> its factors, packed
         self._bits = 31
 
@@ -30,13 +50,12 @@ class Products:
         return np.stack(self._unpack(self._codes), axis=1)
 
     def intern(self, bags: np.ndarray) -> np.ndarray:
-        """A factor that stands for each whole bag (multiset of factors); equal bags share it. [bags]"""
-        distinct, back = _distinct_rows(np.sort(bags, axis=1))
-        pairs = self.shrink(distinct)
+        """A factor that stands for each whole bag (multiset of factors), all of them different. [bags]"""
+        pairs = self.shrink(bags)
         full = pairs[:, 1] != NOTHING
         values = pairs[:, 0].copy()
         values[full] = self._node(self._pack(pairs[full, 0], pairs[full, 1]))
-        return values[back]
+        return values
 
     def shrink(self, rows: np.ndarray) -> np.ndarray:
         """Replace common pairs by nodes until every row has at most two factors: [rows, 2]."""
@@ -64,24 +83,31 @@ class Products:
         return rows
 
     def _round(self, rows: np.ndarray) -> np.ndarray:
+        self.chosen = True
+        key = rows.shape[1], rows.tobytes()
+        pairs = self._counted.get(key)
+        if pairs is None:
+            pairs = self._counted[key] = self._pairs(rows)
+        rank = np.empty(len(pairs.distinct), dtype=np.int64)
+        rank[np.lexsort((self._tie_break(pairs.distinct), -pairs.counts))] = np.arange(len(rank))
+        best_column = np.argmin(rank[pairs.which], axis=1)
+        best = pairs.which[np.arange(len(rows)), best_column]
+        winners = np.bincount(best, minlength=len(rank)) == pairs.rows_with
+        hit = np.flatnonzero(winners[best])
+        left, right = np.triu_indices(rows.shape[1], 1)
+        rows = rows.copy()
+        rows[hit, left[best_column[hit]]] = self._node(pairs.distinct[best[hit]])
+        rows[hit, right[best_column[hit]]] = NOTHING
+        return rows
+
+    def _pairs(self, rows: np.ndarray) -> Pairs:
         left, right = np.triu_indices(rows.shape[1], 1)
         a, b = rows[:, left], rows[:, right]
         codes = np.where((a != NOTHING) & (b != NOTHING), self._pack(a, b), -1)
         distinct, which, counts = np.unique(codes, return_inverse=True, return_counts=True)
         which = which.reshape(codes.shape)
         counts[distinct < 0] = 0
-        rank = np.empty(len(distinct), dtype=np.int64)
-        rank[np.lexsort((self._tie_break(distinct), -counts))] = np.arange(len(distinct))
-        best_column = np.argmin(rank[which], axis=1)
-        best = which[np.arange(len(rows)), best_column]
-        chosen = np.bincount(best, minlength=len(distinct))
-        rows_with = np.bincount(_distinct_per_row(which), minlength=len(distinct))
-        winners = chosen == rows_with
-        hit = np.flatnonzero(winners[best])
-        rows = rows.copy()
-        rows[hit, left[best_column[hit]]] = self._node(distinct[best[hit]])
-        rows[hit, right[best_column[hit]]] = NOTHING
-        return rows
+        return Pairs(distinct, which, counts, np.bincount(_distinct_per_row(which), minlength=len(distinct)))
 
     def _tie_break(self, codes: np.ndarray) -> np.ndarray:
         return codes if self.seed == 0 else mix(codes + self.seed * 0x51ED2701)
@@ -94,18 +120,19 @@ class Products:
 
     def _node(self, codes: np.ndarray) -> np.ndarray:
         """Nodes for packed pairs, making those that do not exist yet."""
+        if not len(self._codes):
+            self._codes, nodes = np.unique(codes, return_inverse=True)
+            return self.slots + nodes
         order = np.argsort(self._codes)
-        fresh = np.setdiff1d(codes, self._codes)
-        at = np.searchsorted(self._codes, codes, sorter=order) if len(order) else np.zeros(len(codes), int)
-        known = np.isin(codes, self._codes)
-        nodes = len(self._codes) + np.searchsorted(fresh, codes)
-        if len(order):
-            nodes = np.where(known, order[np.minimum(at, len(order) - 1)], nodes)
+        nodes = order[np.minimum(np.searchsorted(self._codes, codes, sorter=order), len(order) - 1)]
+        new = self._codes[nodes] != codes
+        fresh, places = np.unique(codes[new], return_inverse=True)
+        nodes[new] = len(self._codes) + places
         self._codes = np.concatenate([self._codes, fresh])
         return self.slots + nodes
 
 
-def _distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+def distinct_rows(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Different rows in lexicographic order, and which of them each row is; quicker than `np.unique` along an axis."""
     if not len(rows):
         return rows, np.zeros(0, dtype=np.int64)

@@ -17,7 +17,7 @@ from dataclasses import replace
 import numpy as np
 
 from nsfrc.compiler.grounded import NOTHING, GroundProgram
-from nsfrc.compiler.passes.greedy import Products
+from nsfrc.compiler.passes.greedy import Counted, Products, distinct_rows
 
 # Ties between equally frequent pairs fall differently for each seed; the smaller a program, the more of them it tries:
 # its last per cent is in the ties, and trying them is cheap.
@@ -26,35 +26,47 @@ SEEDS, SEARCHED_ROWS = 16, 12_000
 
 def share(program: GroundProgram) -> GroundProgram:
     seeds = max(1, min(SEEDS, SEARCHED_ROWS // max(1, program.rows)))
-    return min((_share(program, seed) for seed in range(seeds)), key=lambda p: p.products)
+    components, counted, best = _Components(program), Counted(), None
+    for seed in range(seeds):
+        products = Products(program.slots, seed, counted)
+        rows = products.shrink(components.rows(products))
+        nodes, rows = _inline_single_uses(products.nodes(), rows, program.slots)
+        found = replace(program, factors=rows, nodes=nodes)
+        if best is None or found.products < best.products:
+            best = found
+        if not products.chosen:
+            break  # other seeds would do the same
+    assert best is not None
+    return best
 
 
-def _share(program: GroundProgram, seed: int) -> GroundProgram:
-    products = Products(program.slots, seed)
-    rows = products.shrink(_component_products(program, products))
-    nodes, rows = _inline_single_uses(products.nodes(), rows, program.slots)
-    return replace(program, factors=rows, nodes=nodes)
+class _Components:
+    """What the rows of every clause multiply, component by component; each different bag of factors once."""
 
+    def __init__(self, program: GroundProgram) -> None:
+        clause = program.pair_clause[program.pair_of_row]
+        self.shape = program.rows, program.factors.shape[1]
+        self.bags, self.back = np.zeros((0, self.shape[1]), dtype=np.int64), np.zeros(0, dtype=np.int64)
+        self.places: list[tuple[np.ndarray, int]] = []
+        width, bags = self.shape[1], []
+        for c in np.unique(clause):
+            mine = np.flatnonzero(clause == c)
+            for part in np.unique(program.components[c]):
+                columns = np.flatnonzero(program.components[c][:width] == part)
+                if len(columns):
+                    bags.append(_padded(program.factors[np.ix_(mine, columns)], width))
+                    self.places.append((mine, part))
+        if bags:
+            self.bags, self.back = distinct_rows(np.sort(np.concatenate(bags), axis=1))
 
-def _component_products(program: GroundProgram, products: Products) -> np.ndarray:
-    """Rows as products of components: [rows, most components of a clause]."""
-    clause = program.pair_clause[program.pair_of_row]
-    width = program.factors.shape[1]
-    rows = np.full((program.rows, width), NOTHING, dtype=np.int64)
-    bags, places = [], []
-    for c in np.unique(clause):
-        mine = np.flatnonzero(clause == c)
-        for part in np.unique(program.components[c]):
-            columns = np.flatnonzero(program.components[c][:width] == part)
-            if len(columns):
-                bags.append(_padded(program.factors[np.ix_(mine, columns)], width))
-                places.append((mine, part))
-    if bags:
-        values = products.intern(np.concatenate(bags))
-        ends = np.cumsum([len(b) for b in bags])
-        for (mine, part), end in zip(places, ends, strict=True):
-            rows[mine, part] = values[end - len(mine): end]
-    return rows
+    def rows(self, products: Products) -> np.ndarray:
+        """Rows as products of components: [rows, most components of a clause]."""
+        rows = np.full(self.shape, NOTHING, dtype=np.int64)
+        values, first = products.intern(self.bags)[self.back], 0
+        for mine, part in self.places:
+            rows[mine, part] = values[first : first + len(mine)]
+            first += len(mine)
+        return rows
 
 
 def _padded(factors: np.ndarray, width: int) -> np.ndarray:
