@@ -131,7 +131,7 @@ def shapes(program: Program) -> tuple[Shape | None, ...]:
     return (None,) if program.anchored else (PROGRAM, CLAUSE)
 
 
-def launched(program: Program, shape: Shape | None, batch: int) -> tuple[list[Launch], list[Launch], int]:
+def launched(program: Program, shape: Shape | None, batch: int) -> tuple[tuple[list[Launch], ...], int]:
     """What is launched forwards, and for training, all tiles in one instance; and the bytes of tables."""
     reasoner = program.reasoner("ptx", inputs="neural", outputs="targets")
     engine: Any = reasoner.engine
@@ -155,7 +155,7 @@ def launched(program: Program, shape: Shape | None, batch: int) -> tuple[list[La
     forward = list(engine.launches)
     engine.launches.clear()
     reasoner(V0.requires_grad_()).sum().backward()
-    return forward, list(engine.launches), tables[0]
+    return (forward, list(engine.launches)), tables[0]
 
 
 def counted(launches: list[Launch], tables: int, card: Card) -> Counted:
@@ -196,7 +196,7 @@ def models(
         with torch_threads(1):
             one, two = (launched(program, shape, batch) for batch in (TILE, 2 * TILE))
         for number, direction in enumerate(DIRECTIONS):
-            less, more = (counted(run[number], run[2], card) for run in (one, two))
+            less, more = (counted(launches[number], tables, card) for launches, tables in (one, two))
             yield _model(program, direction, shape, more.minus(less, TILE), less.minus(more.minus(less)), card)
 
 
@@ -225,8 +225,8 @@ def at_batch(row: RooflineRow, program: Program, batch: int, card: Card = A100) 
     row = replace(row, batch=batch, seconds=seconds)
     if program.anchored:
         return row
-    tables = (pack(program.plan, True, shape.rows_of_part) for shape in (PROGRAM, CLAUSE))
-    taken = choose(*tables, batch, program.steps, False, card.multiprocessors).kernels
+    whole, split = (pack(program.plan, True, shape.rows_of_part) for shape in (PROGRAM, CLAUSE))
+    taken = choose(whole, split, batch, program.steps, False, card.multiprocessors).kernels
     moved, memory = dense_cost(program, row.direction, batch)
     by_dense = dense.seconds(moved, card)
     return replace(

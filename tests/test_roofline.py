@@ -75,13 +75,13 @@ def runs(rules: Program) -> list[Any]:
 
 def test_every_tile_of_examples_costs_the_same(runs: list[Any]) -> None:
     for direction in (0, 1):
-        one, two, three = (roofline.counted(run[direction], run[2], A100) for run in runs)
+        one, two, three = (roofline.counted(launches[direction], tables, A100) for launches, tables in runs)
         assert three.minus(two) == two.minus(one) and two.instructions > one.instructions
         assert two.missed - one.missed < one.missed  # tables and workspace are there already
 
 
 def test_what_does_not_fit_the_second_cache_comes_from_memory(runs: list[Any]) -> None:
-    forward, _, tables = runs[1]
+    (forward, _), tables = runs[1]
     at_home, without = (roofline.counted(forward, 0, card) for card in (A100, replace(A100, l2=432 * 64)))
     assert at_home[:-1] == without[:-1] and at_home.missed < without.missed <= 32 * without.sectors
     assert tables > 0 and roofline.counted(forward, tables, A100) == at_home
