@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, fields
 
-from nsfrc.benchmarks.card import A100, Card
+from nsfrc.benchmarks.a100 import A100, Card
 from nsfrc.compiler.plan import Plan
 from nsfrc.program import Program
 

@@ -1,4 +1,4 @@
-"""`make gpu-check`: on a machine with CUDA, every value test on the card, then its times beside the model's.
+"""`make gpu-check`: on a machine with CUDA, every value test on the card, then its times beside the bounds.
 
     python -m nsfrc.benchmarks.gpu_check [--quick]
 

@@ -1,7 +1,7 @@
 """Times of the Triton kernels and of the dense reference on a real card.
 
-Each file of kernels is forced in turn. A run is timed by two CUDA events around it, so waiting for Python to start
-a kernel counts and copying results does not. The second cache is not flushed between runs.
+Each file of kernels of `paper` is forced in turn. A run is timed by two CUDA events around it, so waiting for Python to
+start a kernel counts and copying results does not. The second cache is not flushed between runs.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ import torch
 from nsfrc.benchmarks import dense
 from nsfrc.benchmarks.measure import Timing
 from nsfrc.engines import Engine, Run
+from nsfrc.engines.gpu.anchored_engine import AnchoredGpuEngine
 from nsfrc.engines.gpu.engine import GpuEngine
 from nsfrc.engines.gpu.launch import Shape
 from nsfrc.engines.reference import ReferenceEngine
@@ -25,8 +26,10 @@ Timer = Callable[[Callable[[], object]], Timing]
 DENSE_SECONDS, DENSE_SHARE = 2.0, 0.8
 
 
-def forced(program: Program, shape: Shape) -> GpuEngine:
-    """The GPU engine with one file of kernels for all batches."""
+def forced(program: Program, shape: Shape | None) -> Engine:
+    """The GPU engine with one file of kernels for all batches; for `anchored` with what it chooses."""
+    if program.anchored:
+        return AnchoredGpuEngine(program)
     engine = GpuEngine(program)
     engine.fixed = shape
     return engine
@@ -34,21 +37,21 @@ def forced(program: Program, shape: Shape) -> GpuEngine:
 
 @dataclass(frozen=True)
 class Sample:
-    """How one batch is reasoned about. direction: "forward" or "training", which is forward and backward."""
+    """How targets of one batch follow from neural atoms. direction: "forward", or "training", forward and backward."""
 
     program: Program
-    inputs: str
     direction: str
     V0: torch.Tensor
     gamma: float = 0.01
 
     def run(self, engine: Engine) -> Callable[[], object]:
         """What is timed."""
-        run = Run(self.program.steps, self.gamma, inputs=self.inputs)
+        steps = self.program.settings.steps if self.program.anchored else self.program.steps
+        run = Run(steps, self.gamma, inputs="neural", outputs="targets")
         if self.direction == "forward":
             return lambda: _forward(engine, self.V0, run)
         V0 = self.V0.clone().requires_grad_()
-        given = torch.ones_like(V0)
+        given = V0.new_ones(len(V0), len(self.program.targets))
         return lambda: torch.autograd.grad(engine(V0, None, run), V0, given)
 
 
@@ -88,13 +91,15 @@ def reference_on(program: Program, device: torch.device) -> ReferenceEngine:
 
 
 def time_dense(sample: Sample, reference: ReferenceEngine | None, timer: Timer, memory: float) -> Timing | None:
-    """None where it does not fit the memory (bytes) or would take too long."""
+    """None where there is none, or it does not fit the memory (bytes) or would take too long."""
+    if reference is None:
+        return None
     plan, batch, training = sample.program.plan, len(sample.V0), sample.direction == "training"
     moved = dense.forward(plan, sample.program.steps, batch)
     if training:
         moved += dense.backward(plan, sample.program.steps, batch)
     needed = dense.peak(plan, sample.program.steps, batch, training)
-    if reference is None or dense.seconds(moved) > DENSE_SECONDS or needed > DENSE_SHARE * memory:
+    if dense.seconds(moved) > DENSE_SECONDS or needed > DENSE_SHARE * memory:
         return None
     try:
         return timer(sample.run(reference))

@@ -1,12 +1,13 @@
-"""The Triton kernels on an A100: a model from the plan and published figures, or times where there is a card.
+"""The Triton kernels on an A100: what engine "ptx" counts, over published figures; and times where there is a card.
 
-    python -m nsfrc.benchmarks.roofline                       every shipped program
+    python -m nsfrc.benchmarks.roofline                       every shipped program under both semantics
     python -m nsfrc.benchmarks.roofline --program twopairs    one, printed only
     python -m nsfrc.benchmarks.roofline --json                for machines
 
-Without a GPU all rows are of kind "model": counted operations and bytes, the bounds they give, and predicted times;
-none is a measurement. With one, rows of kind "measured" stand beside the model's. Writes
-results/roofline.csv and results/roofline.png.
+Rows of kind "model" are counted: the machine code for sm_80 is executed for 32 and for 64 examples, one tile after the
+other in one instance, so that what a tile costs is told from what comes once. The bound is the time of the busiest of
+four resources on a full card; none of these rows is a measurement. With a card, rows of kind "measured" follow.
+clevr_hans7 has 4 objects here. Writes results/roofline.csv and results/roofline.png.
 """
 
 from __future__ import annotations
@@ -15,179 +16,259 @@ import argparse
 import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, replace
-from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
 from nsfrc.benchmarks import dense
-from nsfrc.benchmarks.card import A100, SHAPES, Card, Cost, Task, cost, full_from, predicted, seconds_waiting, tables_of
+from nsfrc.benchmarks.a100 import A100, Card
 from nsfrc.benchmarks.measure import RESULTS, Timing, write_csv
-from nsfrc.benchmarks.reasoning import PROGRAMS, valuations
+from nsfrc.benchmarks.parts import PROGRAMS
+from nsfrc.benchmarks.ptx import counted_program
+from nsfrc.benchmarks.reasoning import valuations
 from nsfrc.benchmarks.roofline_report import describe, measured_line, plot
-from nsfrc.compiler.plan import Plan
-from nsfrc.engines.gpu import launch
-from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, Shape
+from nsfrc.compiler import ir
+from nsfrc.contexts import torch_threads
+from nsfrc.engines.gpu import anchored_shapes
+from nsfrc.engines.gpu.launch import (
+    CLAUSE,
+    INSTANCES_BACKWARD,
+    INSTANCES_PER_MULTIPROCESSOR,
+    PROGRAM,
+    Shape,
+    choose,
+)
+from nsfrc.engines.gpu.tables import pack
 from nsfrc.errors import NsfrcError
 from nsfrc.program import Program, open_program
+from nsfrc.program import compile as compile_program
 
 if TYPE_CHECKING:
     from nsfrc.benchmarks.on_card import Timer
+    from nsfrc.engines.ptx.launch import Launch
 
-BATCHES = (1, 10, 100, 1000, 10_000, 100_000)
-INPUTS, DIRECTIONS = ("neural", "all"), ("forward", "training")
-OPERATIONS = ("mul", "add", "exp", "log", "div")
+FULL = 100_000  # examples, with which every instance that a card holds has several tiles
+BATCHES = (1, 10, 100, 1000, 10_000, FULL)
+TILE = 32  # examples of the larger tiles; the smaller ones divide it
+DIRECTIONS = ("forward", "training")
+SECTOR, LANES = 32, 32  # bytes; threads of a warp
+
+
+class Counted(NamedTuple):
+    """What some launches did: instructions of warps, those of them for the special function units, barriers of warps,
+    sectors of 32 bytes asked of global memory, and bytes that the second cache had to fetch or take in."""
+
+    instructions: float
+    special: float
+    barriers: float
+    sectors: float
+    missed: float
+
+    def minus(self, other: Counted, parts: int = 1) -> Counted:
+        return Counted(*((a - b) / parts for a, b in zip(self, other, strict=True)))
 
 
 @dataclass(frozen=True)
 class RooflineRow:
-    """One program and batch with one file of kernels; all outputs, every clause chosen once.
+    """A program with one kind of kernels: targets from neural atoms, every clause chosen once.
 
-    kind: "model" or "measured". direction: "forward", or "training" for forward and backward.
-    mul … div: operations of an example that the plan needs; *_done: with the padding of tiles.
-    *_bytes: of an example; tables of a batch; workspace of a tile of examples. level: the cache that holds all
-    workspaces in use. bound_ns: of an example, by the resource `limit`. floor: seconds of one example alone.
-    seconds: predicted, or the median measured (with p20, p80); model_seconds: predicted for the A100.
-    dense_*: eager dense PyTorch, seconds being measured in rows that are, if it fitted.
+    kind: "model" or "measured". direction: "forward", or "training" for forward and backward. kernels: "program" and
+    "clause" of `paper`, "anchored" for those of `anchored`; chosen: whether the engine takes them for this batch.
+    instructions … missed_bytes: of an example, its share of a tile; once_*: of an instance before its first tile, and
+    for bytes also tables and workspace. *_ns: what an example takes of a full card by issue slots, special function
+    units, bytes of the second cache (as if the first held nothing) and of memory; bound_ns: the largest, `limit`.
+    seconds: bound, or the median measured (with p20, p80); over_model: measured over bound. dense_*: eager dense
+    PyTorch, which is modelled for `paper` only; seconds being measured in rows that are, if it fitted.
     """
 
     kind: str
     card: str
     program: str
-    inputs: str
+    semantics: str
+    objects: int
     direction: str
-    batch: int
     kernels: str
     chosen: bool
-    steps: int
-    mul: int
-    add: int
-    exp: int
-    log: int
-    div: int
-    mul_done: int
-    add_done: int
-    exp_done: int
-    log_done: int
-    div_done: int
-    compulsory_bytes: float
-    l1_bytes: float
-    l2_bytes: float
-    memory_bytes: float
-    tables_bytes: float
-    workspace_bytes: float
-    level: str
+    batch: int
+    instructions: float
+    special: float
+    barriers: float
+    sectors: float
+    missed_bytes: float
+    once_instructions: float
+    once_missed_bytes: float
+    issue_ns: float
+    special_ns: float
+    l2_ns: float
+    memory_ns: float
     limit: str
     bound_ns: float
-    floor: float
-    full_from: int
     seconds: float
     p20: float | None
     p80: float | None
-    model_seconds: float
     over_model: float | None
-    dense_bytes: float
-    dense_flops: float
-    dense_exps: float
-    dense_gb: float
-    dense_fits: bool
+    dense_bytes: float | None
+    dense_gb: float | None
+    dense_fits: bool | None
     dense_seconds: float | None
     dense_over: float | None
 
 
-def plan_of(program: Program, inputs: str) -> Plan:
-    return program.plan if inputs == "neural" else program.unmerged_plan()
+def both_semantics(name: str) -> Iterator[Program]:
+    """A shipped program as `paper` and as `anchored`; a file as it is."""
+    if name not in PROGRAMS:
+        yield open_program(name)
+        return
+    source = counted_program(name).source
+    for semantics in (ir.PAPER, ir.ANCHORED):
+        yield compile_program(replace(source, settings=replace(source.settings, semantics=semantics)))
 
 
-def tasks(program: Program, inputs: str, direction: str, shape: Shape) -> list[Task]:
-    """What one call of the engine does, one launch (or chain of launches) after the other."""
-    parts = ("forward",) if direction == "forward" else ("keep", "backward")
-    plan, neural = plan_of(program, inputs), inputs == "neural"
-    return [Task(plan, shape, neural, False, part, program.steps) for part in parts]
+def shapes(program: Program) -> tuple[Shape | None, ...]:
+    """Kinds of kernels; None is for what the engine chooses."""
+    return (None,) if program.anchored else (PROGRAM, CLAUSE)
 
 
-def chosen(program: Program, inputs: str, batch: int, card: Card = A100) -> Shape:
-    """The kernels that the engine takes."""
-    forward, split = (tables_of(tasks(program, inputs, "forward", shape)[0]) for shape in (PROGRAM, CLAUSE))
-    return launch.choose(forward, split, batch, program.steps, False, card.multiprocessors)
+def launched(program: Program, shape: Shape | None, batch: int) -> tuple[tuple[list[Launch], ...], int]:
+    """What is launched forwards, and for training, all tiles in one instance; and the bytes of tables."""
+    reasoner = program.reasoner("ptx", inputs="neural", outputs="targets")
+    engine: Any = reasoner.engine
+    engine.runner.count, engine.runner.check = True, "off"
+    tables = [0]
+
+    def alone(make: Any, **changes: Any) -> Any:
+        def made(*names: Any, **fields: Any) -> Any:
+            tables[0] = sum(4 * fields[name].numel() for name in ("indices", "ints", "floats") if name in fields)
+            return make(*names, **fields | {"instances": 1} | changes)
+
+        return made
+
+    if program.anchored:
+        engine._make_table_job = alone(engine._make_table_job, shape=anchored_shapes.LARGE)
+    else:
+        engine.fixed, engine._make_job = shape, alone(engine._make_job)
+    V0 = valuations(program, 4 * TILE)[:batch].float()  # the first ones are the same for every batch
+    with torch.no_grad():
+        reasoner(V0)
+    forward = list(engine.launches)
+    engine.launches.clear()
+    reasoner(V0.requires_grad_()).sum().backward()
+    return (forward, list(engine.launches)), tables[0]
 
 
-@cache
-def dense_cost(program: Program, direction: str, batch: int) -> tuple[dense.Moved, float]:
-    """What eager dense PyTorch moves for a batch, and the bytes of memory it needs."""
-    moved = dense.forward(program.plan, program.steps, batch)
-    if direction == "training":
-        moved += dense.backward(program.plan, program.steps, batch)
-    return moved, dense.peak(program.plan, program.steps, batch, direction == "training")
+def counted(launches: list[Launch], tables: int, card: Card) -> Counted:
+    """An instance has its share of the second cache, and the tables there are everybody's. Kernels of "clause" find
+    nothing there of what the launch before left, since a full card's workspace is larger."""
+    from nsfrc.engines.ptx.tally import kind_of
+
+    total = Counted(0, 0, 0, 0, 0)
+    for one in launches:
+        assert one.counts is not None
+        kinds = {kind: sum(n for op, n in one.instructions.items() if kind_of(op) == kind)
+                 for kind in ("special", "barriers")}
+        each = INSTANCES_BACKWARD if one.kernel.startswith("program_backward") else INSTANCES_PER_MULTIPROCESSOR
+        share = tables + max(0, card.l2 - tables) // (each * card.multiprocessors)
+        alone = one.kernel.startswith(("program", "anchored"))
+        asked = sum(one.counts.by_kind[kind].parts for kind in ("ld global", "st global") if kind in one.counts.by_kind)
+        done = Counted(sum(one.instructions.values()), kinds["special"], kinds["barriers"], asked,
+                       one.counts.missed_bytes(share if alone else card.l2))
+        total = Counted(*(a + b for a, b in zip(total, done, strict=True)))
+    return total
 
 
-def model(program: Program, inputs: str, direction: str, batch: int, shape: Shape, card: Card = A100) -> RooflineRow:
-    """The model's row."""
-    todo = tasks(program, inputs, direction, shape)
-    costs = [cost(task, batch, card) for task in todo]
-    hardest = max(costs, key=lambda c: c.bound)
-    seconds = sum(predicted(task, batch, card) for task in todo)
-    moved, memory = dense_cost(program, direction, batch)
-    fits, dense_seconds = memory <= card.memory, dense.seconds(moved, card)
-    return RooflineRow(
-        kind="model", card=card.name, program=program.name, inputs=inputs, direction=direction, batch=batch,
-        kernels=shape.kernels, chosen=chosen(program, inputs, batch, card) == shape, steps=program.steps,
-        **operations(costs),
-        compulsory_bytes=sum(c.compulsory for c in costs), l1_bytes=sum(c.l1 for c in costs),
-        l2_bytes=sum(c.l2 for c in costs), memory_bytes=sum(c.hbm for c in costs),
-        tables_bytes=costs[0].tables, workspace_bytes=hardest.workspace, level=hardest.level, limit=hardest.limit,
-        bound_ns=sum(c.bound for c in costs) * 1e9, floor=sum(seconds_waiting(task, 1, card) for task in todo),
-        full_from=max(full_from(task, card) for task in todo), seconds=seconds, p20=None, p80=None,
-        model_seconds=seconds, over_model=None, dense_bytes=moved.bytes / batch, dense_flops=moved.flops / batch,
-        dense_exps=moved.exps / batch, dense_gb=memory / 1e9, dense_fits=fits, dense_seconds=dense_seconds,
-        dense_over=dense_seconds / seconds,
+def bounds(example: Counted, card: Card) -> dict[str, float]:
+    """Seconds of an example on a full card, by resource."""
+    return {
+        "issue": example.instructions / card.rate(card.issued_each),
+        "special": example.special * LANES / card.rate(card.special_each),
+        "L2": example.sectors * SECTOR / (card.l2_clock * card.clock),
+        "memory": example.missed / card.memory_rate,
+    }
+
+
+def models(
+    program: Program, kinds: tuple[Shape | None, ...] | None = None, card: Card = A100
+) -> Iterator[RooflineRow]:
+    """Rows for all kinds of kernels, or for these."""
+    for shape in kinds or shapes(program):
+        with torch_threads(1):
+            one, two = (launched(program, shape, batch) for batch in (TILE, 2 * TILE))
+        for number, direction in enumerate(DIRECTIONS):
+            less, more = (counted(launches[number], tables, card) for launches, tables in (one, two))
+            yield _model(program, direction, shape, more.minus(less, TILE), less.minus(more.minus(less)), card)
+
+
+def _model(
+    program: Program, direction: str, shape: Shape | None, example: Counted, once: Counted, card: Card
+) -> RooflineRow:
+    by = bounds(example, card)
+    limit = max(by, key=lambda resource: by[resource])
+    row = RooflineRow(
+        kind="model", card=card.name, program=program.name, semantics=program.source.settings.semantics,
+        objects=max((len(t.constants) for t in program.source.types if t.role == ir.OBJECT), default=0),
+        direction=direction, kernels=shape.kernels if shape else "anchored", chosen=True, batch=0,
+        instructions=example.instructions, special=example.special, barriers=example.barriers,
+        sectors=example.sectors, missed_bytes=example.missed, once_instructions=once.instructions,
+        once_missed_bytes=once.missed, issue_ns=by["issue"] * 1e9, special_ns=by["special"] * 1e9,
+        l2_ns=by["L2"] * 1e9, memory_ns=by["memory"] * 1e9, limit=limit, bound_ns=by[limit] * 1e9,
+        seconds=0.0, p20=None, p80=None, over_model=None,
+        dense_bytes=None, dense_gb=None, dense_fits=None, dense_seconds=None, dense_over=None,
+    )
+    return at_batch(row, program, FULL, card)
+
+
+def at_batch(row: RooflineRow, program: Program, batch: int, card: Card = A100) -> RooflineRow:
+    """The same for so many examples, beside dense PyTorch."""
+    seconds = row.bound_ns * batch / 1e9
+    row = replace(row, batch=batch, seconds=seconds)
+    if program.anchored:
+        return row
+    whole, split = (pack(program.plan, True, shape.rows_of_part) for shape in (PROGRAM, CLAUSE))
+    taken = choose(whole, split, batch, program.steps, False, card.multiprocessors).kernels
+    moved, memory = dense_cost(program, row.direction, batch)
+    by_dense = dense.seconds(moved, card)
+    return replace(
+        row, chosen=row.kernels == taken, dense_bytes=moved.bytes / batch, dense_gb=memory / 1e9,
+        dense_fits=memory <= card.memory, dense_seconds=by_dense, dense_over=by_dense / seconds,
     )
 
 
-def operations(costs: list[Cost]) -> dict[str, int]:
-    useful = {name: sum(c.useful[name] for c in costs) for name in OPERATIONS}
-    return useful | {f"{name}_done": sum(c.done[name] for c in costs) for name in OPERATIONS}
-
-
-def models(program: Program, batches: tuple[int, ...] = BATCHES) -> list[RooflineRow]:
-    return [
-        model(program, inputs, direction, batch, shape)
-        for inputs in INPUTS for direction in DIRECTIONS for batch in batches for shape in SHAPES
-    ]
+def dense_cost(program: Program, direction: str, batch: int) -> tuple[dense.Moved, float]:
+    """What eager dense PyTorch moves for a batch, and the bytes of memory it needs."""
+    moved, training = dense.forward(program.plan, program.steps, batch), direction == "training"
+    if training:
+        moved += dense.backward(program.plan, program.steps, batch)
+    return moved, dense.peak(program.plan, program.steps, batch, training)
 
 
 def measured(row: RooflineRow, card: str, fused: Timing, by_dense: Timing | None) -> RooflineRow:
     """A row of the model with what was measured in its place."""
     return replace(
         row, kind="measured", card=card, seconds=fused.median, p20=fused.p20, p80=fused.p80,
-        over_model=fused.median / row.model_seconds, dense_seconds=by_dense.median if by_dense else None,
+        over_model=fused.median / row.seconds, dense_seconds=by_dense.median if by_dense else None,
         dense_over=by_dense.median / fused.median if by_dense else None,
     )
 
 
 def measure(
-    program: Program, batches: tuple[int, ...], device: torch.device, name: str, memory: float,
+    program: Program, rows: list[RooflineRow], batches: tuple[int, ...], device: torch.device, name: str, memory: float,
     timer: Timer | None = None,
 ) -> Iterator[RooflineRow]:
-    """Both files of kernels in turn, and the dense reference where it fits. memory: bytes of the device."""
-    if find_spec("triton") is None:
-        raise NsfrcError('measuring needs the package triton: pip install "nsfrc[gpu]", or use --model')
+    """All kernels of the model's rows in turn, and the dense reference where it fits. memory: bytes of the device."""
     from nsfrc.benchmarks import on_card
 
     timer = timer or on_card.by_events
-    small = dense.peak(program.plan, program.steps, 1, False) <= on_card.DENSE_SHARE * memory
+    small = not program.anchored and dense.peak(program.plan, program.steps, 1, False) <= on_card.DENSE_SHARE * memory
     reference = on_card.reference_on(program, device) if small else None
-    engines = [(shape, on_card.forced(program, shape)) for shape in SHAPES]
-    for inputs in INPUTS:
-        for direction in DIRECTIONS:
-            for batch in batches:
-                sample = on_card.Sample(program, inputs, direction, valuations(program, batch).to(device))
-                by_dense = on_card.time_dense(sample, reference, timer, memory)
-                for shape, engine in engines:
-                    row = model(program, inputs, direction, batch, shape)
-                    yield measured(row, name, timer(sample.run(engine)), by_dense)
+    engines = {shape.kernels if shape else "anchored": on_card.forced(program, shape) for shape in shapes(program)}
+    for direction in DIRECTIONS:
+        for batch in batches:
+            sample = on_card.Sample(program, direction, valuations(program, batch).to(device))
+            by_dense = on_card.time_dense(sample, reference, timer, memory)
+            for row in (row for row in rows if row.direction == direction):
+                yield measured(at_batch(row, program, batch), name, timer(sample.run(engines[row.kernels])), by_dense)
 
 
 def write_plot(rows: list[RooflineRow], path: Path) -> str:
@@ -201,7 +282,7 @@ def write_plot(rows: list[RooflineRow], path: Path) -> str:
 def main(arguments: list[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", action="append", help="a shipped program or a file; may be repeated")
-    parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES))
+    parser.add_argument("--batches", type=int, nargs="+", default=list(BATCHES), help="to measure, with a card")
     parser.add_argument("--json", action="store_true", help="print all rows as JSON and nothing else")
     parser.add_argument("--model", action="store_true", help="the model only, even where there is a GPU")
     parser.add_argument("--out", type=Path, help="folder for the files; the default is results/ if no program is named")
@@ -215,31 +296,29 @@ def main(arguments: list[str] | None = None) -> None:
 
 
 def run(options: argparse.Namespace) -> None:
+    if find_spec("triton") is None:
+        raise NsfrcError('counting and measuring need the package triton: pip install "nsfrc[gpu]"')
     out: Path | None = options.out or (None if options.program else RESULTS)
     rows: list[RooflineRow] = []
-    for program in [open_program(name) for name in options.program or PROGRAMS]:
-        rows += report(program, tuple(options.batches), options.model, quiet=options.json)
+    for program in (one for name in options.program or PROGRAMS for one in both_semantics(name)):
+        for row in report(program, tuple(options.batches), options.model):
+            rows.append(row)
+            if not options.json:
+                print(describe(row) if row.kind == "model" else measured_line(row), flush=True)
         if out is not None:
             write_csv(out / "roofline.csv", rows)  # after every program, so that stopping early loses little
     said = [f"written: {out / 'roofline.csv'}", write_plot(rows, out / "roofline.png")] if out is not None else []
     print(json.dumps([asdict(row) for row in rows], indent=1) if options.json else "\n".join(said))
 
 
-def report(program: Program, batches: tuple[int, ...], model_only: bool, quiet: bool) -> list[RooflineRow]:
-    """The model's rows, printed, then those measured if there is a card."""
-    rows = models(program, batches)
-    if not quiet:
-        for inputs in INPUTS:
-            print(describe(plan_of(program, inputs), [r for r in rows if r.inputs == inputs]))
-    if model_only or not torch.cuda.is_available():
-        return rows
-    device = torch.device("cuda")
-    memory = torch.cuda.mem_get_info(device)[1]
-    for row in measure(program, batches, device, torch.cuda.get_device_name(device), memory):
-        rows.append(row)
-        if not quiet:
-            print(measured_line(row), flush=True)
-    return rows
+def report(program: Program, batches: tuple[int, ...], model_only: bool) -> Iterator[RooflineRow]:
+    """The model's rows, then those measured if there is a card."""
+    rows = list(models(program))
+    yield from rows
+    if not model_only and torch.cuda.is_available():
+        device = torch.device("cuda")
+        memory = torch.cuda.mem_get_info(device)[1]
+        yield from measure(program, rows, batches, device, torch.cuda.get_device_name(device), memory)
 
 
 if __name__ == "__main__":

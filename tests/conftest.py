@@ -22,7 +22,6 @@ KINDS = {
     "kernels/test_anchored_aot.py": "aot",
     "kernels/test_source.py": "aot",
     "kernels/test_anchored_source.py": "aot",
-    "test_roofline.py": "aot",
     "benchmarks/test_baselines.py": "training",
     "perception/test_detector.py": "training",
     "perception/test_slot_training.py": "training",

@@ -1,4 +1,4 @@
-"""The model of the card: its counts against what the kernels do in the interpreter, and its laws."""
+"""The model of the card: bounds of what is counted, and the dense form beside it."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import math
 import os
 import subprocess
 import sys
-from dataclasses import fields, replace
+from dataclasses import asdict, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,23 +16,19 @@ import pytest
 import torch
 
 import nsfrc
-from nsfrc.benchmarks import card, dense, roofline
-from nsfrc.benchmarks.card import Task
-from nsfrc.engines.gpu import launch
+from nsfrc.benchmarks import dense, roofline
+from nsfrc.benchmarks.a100 import A100
+from nsfrc.benchmarks.roofline import Counted, RooflineRow
+from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM
 from nsfrc.program import Program
 
+pytestmark = pytest.mark.ptx
+
 STEPS = 2
-# Four rows a part, so that small programs have pairs of several parts.
-SHAPES = {"program": launch.PROGRAM, "clause": replace(launch.CLAUSE, rows_of_part=4)}
-
-
-def in_interpreter(*arguments: str) -> Any:
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.roofline_child", *arguments], env={**os.environ, "TRITON_INTERPRET": "1"},
-        cwd=Path(__file__).parent.parent, capture_output=True, text=True, check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    return json.loads(done.stdout.splitlines()[-1])
+RULES = """:- semantics(paper). :- type(image, [img]). :- type(object, slots(2)).
+:- neural(in(object, image)). :- neural(red(object)). :- target(kp(img)).
+kp(X) :- in(O, X), red(O).
+"""
 
 
 @pytest.fixture(scope="module")
@@ -40,104 +36,80 @@ def twopairs() -> Program:
     return nsfrc.compile("twopairs")
 
 
-def task_of(program: Program, kernels: str = "program", direction: str = "forward", **changes: Any) -> Task:
-    task = Task(program.plan, SHAPES[kernels], True, False, direction, STEPS)
-    return replace(task, **changes)
+@pytest.fixture(scope="module")
+def rules() -> Program:
+    return nsfrc.compile(source=RULES, name="rules")
 
 
-@pytest.mark.parametrize(("name", "kernels", "inputs", "outputs"), [
-    ("closeby", "program", "all", "targets"),
-    ("twopairs", "program", "neural", "all"),
-    ("twopairs", "clause", "all", "all"),
-])
-def test_counts_are_those_of_the_kernels(name: str, kernels: str, inputs: str, outputs: str) -> None:
-    seen = in_interpreter("count", name, kernels, inputs, outputs)
-    program = nsfrc.compile(name)
-    for direction in ("forward", "keep", "backward"):
-        task = task_of(
-            program, kernels, direction, plan=roofline.plan_of(program, inputs),
-            neural_only=inputs == "neural", targets_only=outputs == "targets",
-        )
-        work = card.work_of(task)
-        assert work.part(1) == seen[direction], direction
-        assert all(work.part(0)[kind] <= done for kind, done in work.part(1).items())
+@pytest.fixture(scope="module")
+def rows(rules: Program) -> list[RooflineRow]:
+    """Of one file of kernels: compiling takes long."""
+    return list(roofline.models(rules, (PROGRAM,)))
 
 
-@pytest.mark.parametrize("name", ["twopairs", "nine_circles", "clevr_hans3"])
-def test_useful_exponentials_follow_from_the_plan(name: str) -> None:
-    program = nsfrc.compile(name)
-    plan, pairs = program.plan, len(program.plan.pair_clause)
-    rounds = card.loops_of(task_of(program)).rows.rounds[0]  # a running soft-or fades once a round
-    absent = 2 * plan.C + min(plan.C, launch.PROGRAM.tall)
-    step = plan.rows + rounds + 2 * pairs + absent + 3 * pairs + (len(plan.heads) + 1) + plan.slots
-    assert card.work_of(task_of(program)).part(0)["exp"] == STEPS * step
-    factors = int((plan.row_left != plan.active).sum() + (plan.row_right != plan.active).sum())
-    backward = step - plan.slots + (plan.slots + pairs + len(plan.heads) + 1 + plan.C + pairs) + factors
-    assert card.work_of(task_of(program, direction="backward")).part(0)["exp"] == STEPS * backward
-    assert pairs <= rounds <= plan.rows
+@pytest.fixture(scope="module")
+def in_interpreter(rows: list[RooflineRow]) -> dict[str, Any]:
+    """What the child process says, with rows for both files of kernels to measure."""
+    given = [*rows, replace(rows[0], kernels="clause")]
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.roofline_child"], env={**os.environ, "TRITON_INTERPRET": "1"},
+        input=json.dumps([asdict(row) for row in given]), cwd=Path(__file__).parent.parent, capture_output=True,
+        text=True, check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    answer: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    return answer
 
 
-def test_rows_of_every_shipped_program_are_counted_once() -> None:
-    for name in roofline.PROGRAMS:
-        plan = nsfrc.compile(name).plan
-        for kernels in SHAPES:
-            loops = card.loops_of(Task(plan, SHAPES[kernels], True, False, "forward", 1))
-            assert loops.rows.entries[0] == plan.rows
-            assert loops.nodes[0] == plan.nodes
-            assert loops.pairs_of_heads.entries[0] == loops.pairs_of_clauses.entries[0] == len(plan.pair_clause)
-            assert loops.rows.entries[1] % SHAPES[kernels].tall == 0
+def test_resources_of_a_card() -> None:
+    clocks = 108 * 1.41e9  # of all multiprocessors in a second
+    by = roofline.bounds(Counted(instructions=4, special=1, barriers=0, sectors=1, missed=1555), A100)
+    assert by == pytest.approx({"issue": 1 / clocks, "special": 2 / clocks, "L2": 32 / (5120 * 1.41e9), "memory": 1e-9})
 
 
-def test_work_grows_by_the_same_with_every_step(twopairs: Program) -> None:
-    for direction in ("forward", "keep", "backward"):
-        one, two, three = (card.work_of(task_of(twopairs, direction=direction, steps=t)).part(1) for t in (1, 2, 3))
-        assert {k: two[k] - one[k] for k in one} == {k: three[k] - two[k] for k in one}
-        assert two["exp"] > one["exp"] and two["near_read"] > one["near_read"]
+@pytest.fixture(scope="module")
+def runs(rules: Program) -> list[Any]:
+    """Of one, two and three tiles of examples."""
+    return [roofline.launched(rules, PROGRAM, tiles * roofline.TILE) for tiles in (1, 2, 3)]
 
 
-def test_compulsory_bytes(twopairs: Program) -> None:
-    G, slots = twopairs.plan.G, twopairs.plan.slots
-    past = (STEPS + 1) * slots + STEPS
-    bytes_of = {d: card.cost(task_of(twopairs, direction=d), 10).compulsory for d in ("forward", "keep", "backward")}
-    assert bytes_of == {"forward": 4 * 2 * G, "keep": 4 * (2 * G + past), "backward": 4 * (2 * G + past)}
+def test_every_tile_of_examples_costs_the_same(runs: list[Any]) -> None:
+    for direction in (0, 1):
+        one, two, three = (roofline.counted(launches[direction], tables, A100) for launches, tables in runs)
+        assert three.minus(two) == two.minus(one) and two.instructions > one.instructions
+        assert two.missed - one.missed < one.missed  # tables and workspace are there already
 
 
-def test_what_does_not_fit_a_cache_is_served_by_the_next(twopairs: Program) -> None:
-    task, batch = task_of(twopairs), 10**6
-    at_home = card.cost(task, batch)
-    no_l1 = card.cost(task, batch, replace(card.A100, l1_each=1e3))
-    no_cache = card.cost(task, batch, replace(card.A100, l1_each=1e3, l2=1e5))
-    assert [c.level for c in (at_home, no_l1, no_cache)] == ["L1", "L2", "memory"]
-    assert at_home.hbm == no_l1.hbm == at_home.compulsory < no_cache.hbm <= no_cache.compulsory + no_cache.l1
-    assert at_home.l2 < no_l1.l2 <= no_l1.l1 == at_home.l1
-    assert no_cache.limit == "memory" and no_cache.bound == no_cache.hbm / card.A100.memory_rate
+def test_what_does_not_fit_the_second_cache_comes_from_memory(runs: list[Any]) -> None:
+    (forward, _), tables = runs[1]
+    at_home, without = (roofline.counted(forward, 0, card) for card in (A100, replace(A100, l2=432 * 64)))
+    assert at_home[:-1] == without[:-1] and at_home.missed < without.missed <= 32 * without.sectors
+    assert tables > 0 and roofline.counted(forward, tables, A100) == at_home
 
 
-def test_a_full_card_takes_twice_as_long_for_twice_the_batch(twopairs: Program) -> None:
-    for direction in ("forward", "keep", "backward"):
-        task = task_of(twopairs, direction=direction)
-        resident = card.A100.instances * task.shape.wide
-        assert resident == 108 * 4 * 32
-        assert 0 < card.full_from(task) <= resident
-        one, ten, twenty = (card.predicted(task, n * resident) - launch.LAUNCH for n in (1, 10, 20))
-        assert card.predicted(task, 1) == pytest.approx(one + launch.LAUNCH, rel=0.5)
-        assert twenty == pytest.approx(2 * ten, rel=0.01)
-        assert ten / (10 * resident) >= card.cost(task, 10 * resident).bound
+def test_rows_of_the_model(rows: list[RooflineRow]) -> None:
+    assert [(row.kernels, row.direction) for row in rows] == [("program", "forward"), ("program", "training")]
+    for row in rows:
+        by = {"issue": row.issue_ns, "special": row.special_ns, "L2": row.l2_ns, "memory": row.memory_ns}
+        assert row.bound_ns == max(by.values()) == by[row.limit]
+        assert (row.semantics, row.objects, row.batch) == ("paper", 2, roofline.FULL)
+        assert row.seconds == pytest.approx(row.bound_ns * 1e-9 * row.batch)
+        assert row.chosen and row.dense_bytes and row.dense_over
+        assert row.dense_seconds == pytest.approx(row.dense_over * row.seconds)
+    forward, training = rows
+    assert forward.instructions < training.instructions and forward.dense_bytes < training.dense_bytes
 
 
-def test_waiting_is_what_the_launch_choice_goes_by() -> None:
-    seen = set()
-    for name in roofline.PROGRAMS:
-        program = nsfrc.compile(name)
-        for batch in roofline.BATCHES:
-            by_shape = {
-                shape.kernels: card.seconds_waiting(task, batch)
-                for shape in card.SHAPES for task in roofline.tasks(program, "neural", "forward", shape)
-            }
-            taken = roofline.chosen(program, "neural", batch).kernels
-            assert by_shape[taken] == min(by_shape.values()), (name, batch)
-            seen.add(taken)
-    assert seen == {"program", "clause"}
+def test_another_batch_and_other_kernels(rules: Program, rows: list[RooflineRow]) -> None:
+    small = roofline.at_batch(replace(rows[0], kernels="clause"), rules, 10)
+    assert small.seconds == pytest.approx(rows[0].seconds / 10_000) and small.bound_ns == rows[0].bound_ns
+    assert not small.chosen and small.dense_fits and small.dense_gb < rows[0].dense_gb
+
+
+def test_shipped_programs_come_under_both_semantics() -> None:
+    paper, anchored = roofline.both_semantics("closeby")
+    assert not paper.anchored and anchored.anchored and paper.name == anchored.name == "closeby"
+    assert roofline.shapes(paper) == (PROGRAM, CLAUSE) and roofline.shapes(anchored) == (None,)
 
 
 def test_dense_operations_are_those_torch_runs(twopairs: Program) -> None:
@@ -181,26 +153,18 @@ def test_dense_grows_with_the_batch_but_for_the_index_tensor(twopairs: Program) 
     assert dense.seconds(dense.forward(twopairs.plan, STEPS, 10**5)) > 10 * dense.seconds(one)
 
 
-def test_table_is_labelled_a_model(capsys: pytest.CaptureFixture[str]) -> None:
-    roofline.main(["--program", "closeby", "--model"])
-    text = capsys.readouterr().out
-    assert text.count("MODEL of the A100-SXM4-40GB: nothing here was measured") == 2
-    assert 'inputs="neural"' in text and 'inputs="all"' in text
-    assert "100,000  training" in text and "the card is full from batch" in text
-
-
 def test_csv_and_plot(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     pytest.importorskip("matplotlib")
-    roofline.main(["--program", "closeby", "--model", "--json", "--batches", "1", "1000", "--out", str(tmp_path)])
-    rows = json.loads(capsys.readouterr().out)
+    (tmp_path / "rules.pl").write_text(RULES.replace("paper", "anchored"))
+    roofline.main(["--program", str(tmp_path / "rules.pl"), "--model", "--out", str(tmp_path)])
+    text = capsys.readouterr().out
+    assert text.count("MODEL of the A100-SXM4-40GB, not measured") == 2
     with open(tmp_path / "roofline.csv", newline="") as file:
         lines = list(csv.DictReader(file))
-    assert len(rows) == len(lines) == 2 * 2 * 2 * 2
-    assert list(lines[0])[:len(fields(roofline.RooflineRow))] == [f.name for f in fields(roofline.RooflineRow)]
-    assert {line["kind"] for line in lines} == {"model"} and {line["p20"] for line in lines} == {""}
-    assert [int(line["exp"]) for line in lines] == [row["exp"] for row in rows]
-    for chosen in ({r["kernels"] for r in rows if r["chosen"] and r["batch"] == b} for b in (1, 1000)):
-        assert len(chosen) == 1
+    assert list(lines[0])[:len(fields(RooflineRow))] == [f.name for f in fields(RooflineRow)]
+    assert [(line["kind"], line["kernels"], line["direction"]) for line in lines] \
+        == [("model", "anchored", "forward"), ("model", "anchored", "training")]
+    assert {line["p20"] for line in lines} == {line["dense_seconds"] for line in lines} == {""}
     assert (tmp_path / "roofline.png").read_bytes().startswith(b"\x89PNG")
 
 
@@ -214,20 +178,23 @@ def test_mistakes_are_told(arguments: list[str], message: str, capsys: pytest.Ca
     assert stopped.value.code == 2 and message in error and "Traceback" not in error
 
 
-def test_code_that_measures_runs() -> None:
-    rows = in_interpreter("measure", "closeby")
-    assert {(r["inputs"], r["direction"], r["kernels"]) for r in rows} == {
-        (i, d, k) for i in roofline.INPUTS for d in roofline.DIRECTIONS for k in SHAPES
-    }
-    for row in rows:
-        assert (row["kind"], row["card"], row["batch"]) == ("measured", "a card", 3)
-        assert (row["seconds"], row["p20"], row["p80"]) == (3e-6, 2e-6, 4e-6)
-        assert row["over_model"] == pytest.approx(3e-6 / row["model_seconds"])
-        assert row["dense_seconds"] == 3e-6 and row["dense_over"] == 1
+def test_code_that_measures_runs(
+    rows: list[RooflineRow], in_interpreter: dict[str, Any], tmp_path: Path
+) -> None:
+    done = [RooflineRow(**row) for row in in_interpreter["measured"]]
+    assert [(row.direction, row.kernels) for row in done] \
+        == [("forward", "program"), ("forward", "clause"), ("training", "program")]
+    for row in done:
+        assert (row.kind, row.card, row.batch) == ("measured", "a card", 3)
+        assert (row.seconds, row.p20, row.p80) == (3e-6, 2e-6, 4e-6)
+        assert row.over_model == pytest.approx(3e-6 / (3 * row.bound_ns * 1e-9))
+        assert row.dense_seconds == 3e-6 and row.dense_over == 1
+        assert "MEASURED on a card, batch 3: 3 µs (2 µs to 4 µs)" in roofline.measured_line(row)
+    assert "written" in roofline.write_plot([*rows, *done], tmp_path / "both.png") and (tmp_path / "both.png").exists()
 
 
-def test_events_time_each_run() -> None:
+def test_events_time_each_run(in_interpreter: dict[str, Any]) -> None:
     # Three runs of 1, 2 and 3 ms to warm up; ten of 3 ms fit 30 ms: runs of 4 … 13 ms.
-    assert in_interpreter("events") == {
+    assert in_interpreter["events"] == {
         "median": pytest.approx(8.5e-3), "p20": pytest.approx(6e-3), "p80": pytest.approx(12e-3), "runs": 10,
     }

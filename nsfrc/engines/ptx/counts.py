@@ -14,7 +14,6 @@ if TYPE_CHECKING:
 
 WARP, SECTOR, BANKS, WORD = 32, 32, 32, 4
 L2_BYTES = 40 * 2**20  # of an A100
-L2_SECTORS = L2_BYTES // SECTOR
 
 
 @dataclass(slots=True)
@@ -56,14 +55,15 @@ class Counts:
             kind.parts += passes
             kind.needed += groups
 
-    def missed_bytes(self) -> int:
-        """Bytes that a cache of the A100's size has to fetch, or to take in, the least recently used leaving first."""
+    def missed_bytes(self, cache: int = L2_BYTES) -> int:
+        """Bytes that a cache of such a size (the A100's, if not told) has to fetch, or to take in, the least recently
+        used leaving first."""
         if not self._sectors:
             return 0
         different = len(np.unique(np.concatenate(self._sectors)))
-        if different <= L2_SECTORS:
+        if different <= cache // SECTOR:
             return different * SECTOR
-        return _misses(self._sectors) * SECTOR
+        return _misses(self._sectors, cache // SECTOR) * SECTOR
 
 
 def bank_passes(at: np.ndarray, wide: int, lanes: np.ndarray) -> tuple[int, int]:
@@ -77,7 +77,7 @@ def bank_passes(at: np.ndarray, wide: int, lanes: np.ndarray) -> tuple[int, int]
     return int(np.maximum.reduceat(times, begin).sum()), len(groups)
 
 
-def _misses(requests: list[np.ndarray]) -> int:
+def _misses(requests: list[np.ndarray], most: int) -> int:
     held: OrderedDict[int, None] = OrderedDict()
     missed = 0
     for sector in np.concatenate(requests).tolist():
@@ -86,6 +86,6 @@ def _misses(requests: list[np.ndarray]) -> int:
             continue
         missed += 1
         held[sector] = None
-        if len(held) > L2_SECTORS:
+        if len(held) > most:
             held.popitem(last=False)
     return missed

@@ -28,7 +28,7 @@ class KernelCounts:
     """Of all launches of a kernel: instructions of warps, in all and by kind; sectors of 32 bytes for each request of
     global memory, and the share of them that was asked for; passes over the banks of shared memory for each that it
     would take without conflicts; branches at which a warp split; bytes that a cache of 40 MB has to fetch or take
-    in."""
+    in; sectors: all of them."""
 
     kernel: str
     arch: str
@@ -44,6 +44,7 @@ class KernelCounts:
     shuffles: int
     branches: int
     barriers: int
+    sectors: int
     sectors_per_load: float
     loaded_used: float
     sectors_per_store: float
@@ -96,8 +97,8 @@ def _counts(launches: list[Launch], batch: int) -> KernelCounts:
     return KernelCounts(
         launches[0].kernel, launches[0].arch, batch, len(launches), sum(kinds.values()), kinds["floats"],
         kinds["integers"], kinds["special"], kinds["global"], kinds["shared"], kinds["moves"], kinds["shuffles"],
-        kinds["branches"], kinds["barriers"], loads.parts / max(1, loads.requests), loads.used,
-        stores.parts / max(1, stores.requests), stores.used,
+        kinds["branches"], kinds["barriers"], loads.parts + stores.parts,
+        loads.parts / max(1, loads.requests), loads.used, stores.parts / max(1, stores.requests), stores.used,
         sum(one.parts for one in banks) / needed if needed else 1.0, sum(one.diverged for one in launches), missed,
     )
 

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import nsfrc
-from nsfrc.engines.ptx import counts
 from nsfrc.engines.ptx.counts import Counts, bank_passes
 from nsfrc.engines.ptx.tally import as_lines, kind_of, tally
 from tests.cli.support import Run
@@ -40,12 +39,11 @@ def test_shared_memory_is_counted_apart():
     assert kind == "st shared" and machine.counts.by_kind[kind].parts == 2
 
 
-def test_a_cache_that_is_too_small(monkeypatch):
+def test_a_cache_that_is_too_small():
     found = Counts()
     found._sectors = [np.array([1]), np.array([2]), np.array([1]), np.array([3]), np.array([2])]
     assert found.missed_bytes() == 3 * 32
-    monkeypatch.setattr(counts, "L2_SECTORS", 2)
-    assert found.missed_bytes() == 4 * 32  # 2 left for 3, since 1 had been used again
+    assert found.missed_bytes(2 * 32) == 4 * 32  # 2 left for 3, since 1 had been used again
 
 
 def test_instructions_of_warps():

@@ -4,16 +4,20 @@ more."""
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
 import nsfrc
+from nsfrc.benchmarks.ptx_mutants import REASONS
 from nsfrc.engines.gpu.launch import PROGRAM
 from nsfrc.engines.ptx import findings as kinds
 from tests.engines.support import valuations
 from tests.kernels.ptx.support import PAPER, executed
 
 pytestmark = pytest.mark.ptx
+
+KERNELS = Path(__file__).parents[3] / "kernels"
 
 
 @pytest.fixture(scope="module")
@@ -48,3 +52,12 @@ def test_a_planted_fault_is_found(faults, pattern, number, replacement, expected
 
 def test_without_one_there_is_nothing(faults):
     assert faults(r"\tbar\.sync \t0;", 0, r"\g<0>") == set()
+
+
+def test_reasons_for_barriers_are_about_barriers():
+    places = [place for kind, place, _ in REASONS if kind == "barrier removed"]
+    assert places
+    for place in places:
+        file, line = re.fullmatch(r"(\w+)\\\.py:(\d+)\\b", place).groups()
+        text = (KERNELS / f"{file}.py").read_text().splitlines()[int(line) - 1]
+        assert "tl.debug_barrier()" in text, place
