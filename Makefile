@@ -13,6 +13,9 @@
 # make fuzz         100,000 random and mutated programs through the compiler
 # make clean        everything that these make, .venv included
 
+# Where this is set, every one of the many processes of a test run would compile all of Python's files anew.
+unexport PYTHONDONTWRITEBYTECODE
+
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin

@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -114,27 +115,32 @@ def _part(pieces: Sequence[str]) -> str:
     return ".".join(pieces[: 1 + (pieces[0] == "compiler")])
 
 
-IMPORTS = tuple(imports())
-OURS = tuple(i for i in IMPORTS if i.imported in RANK and i.imported != i.importer)
+@cache
+def all_imports() -> tuple[Import, ...]:
+    return tuple(imports())
+
+
+def ours() -> list[Import]:
+    return [i for i in all_imports() if i.imported in RANK and i.imported != i.importer]
 
 
 def test_every_module_has_a_layer() -> None:
-    assert {i.importer for i in IMPORTS} - RANK.keys() == set()
+    assert {i.importer for i in all_imports()} - RANK.keys() == set()
 
 
 def test_imports_point_backwards() -> None:
-    upwards = [i for i in OURS if RANK[i.imported] > RANK[i.importer] and not i.typing_only
+    upwards = [i for i in ours() if RANK[i.imported] > RANK[i.importer] and not i.typing_only
                and not (i.lazy and (i.importer, i.imported) in UPWARDS)]
     assert upwards == []
 
 
 def test_every_exception_is_needed() -> None:
-    assert {(i.importer, i.imported) for i in OURS if i.lazy} >= UPWARDS
+    assert {(i.importer, i.imported) for i in ours() if i.lazy} >= UPWARDS
 
 
 def test_no_cycles_when_modules_load() -> None:
     below: dict[str, set[str]] = {}
-    for found in OURS:
+    for found in ours():
         if not found.lazy and not found.typing_only:
             below.setdefault(found.importer, set()).add(found.imported)
     while below:
@@ -144,10 +150,10 @@ def test_no_cycles_when_modules_load() -> None:
 
 
 def test_heavy_libraries_come_with_the_engines() -> None:
-    early = [i for i in IMPORTS if i.imported in HEAVY and not i.typing_only
+    early = [i for i in all_imports() if i.imported in HEAVY and not i.typing_only
              and (RANK[i.importer] < RANK["engines"] or i.importer in ("compiler.report", "compiler.emit", "describe"))]
     assert early == []
-    at_start = [i for i in IMPORTS if i.imported in HEAVY and i.importer == "cli" and not i.lazy]
+    at_start = [i for i in all_imports() if i.imported in HEAVY and i.importer == "cli" and not i.lazy]
     assert at_start == []
 
 
