@@ -1,7 +1,8 @@
 # make demo         install into .venv, then answer for the figures and scenes in examples/, with reports
 # make test         install into .venv and run the whole test suite
 # make thorough     the same with all cases where the suite has a sample: more random programs, every kernel (two hours)
-# make quick        all except kernels in the interpreter, compiled or executed ahead of time, trainings and documentation
+# make quick        all except kernels in the interpreter, compiled or executed ahead of time, trainings and documentation;
+#                   of a test with many cases each third
 # make coverage     the compiler's and the engines' tests under coverage; fails below 95 % of lines
 # make lint         ruff and mypy
 # make hooks        have git run the checks of .pre-commit-config.yaml before a commit
@@ -58,7 +59,7 @@ thorough:
 	@NSFRC_THOROUGH=1 $(MAKE) test
 
 quick: $(VENV)/installed
-	@$(PYTEST) -m 'not interpreter and not aot and not ptx and not training and not docs'
+	@NSFRC_QUICK=1 $(PYTEST) -m 'not interpreter and not aot and not ptx and not training and not docs'
 
 # What the compiler and the engines are measured by: their tests, except those that only repeat with more cases, and
 # kernels in Triton's interpreter. The CPU engine's are run without numba by tests/engines/test_plain.py.
