@@ -9,6 +9,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import IO, Self
@@ -21,7 +22,7 @@ from nsfrc.inference.sinks import Closing, Sink, Written
 from nsfrc.questions import Question
 
 
-class RowFile(Sink):
+class RowFile(Sink, ABC):
     """Takes rows into OUT.part; `end` makes it OUT, unless the run was stopped. Closing it early keeps OUT.part.
 
     count: rows that are in it, those of an earlier run included.
@@ -52,13 +53,13 @@ class RowFile(Sink):
                 raise NsfrcError(f"cannot write {self.part}: {error.strerror}") from None
             raise
 
+    @abstractmethod
     def line(self, row: Row) -> str:
         """A row as a line of the file."""
-        raise NotImplementedError
 
+    @abstractmethod
     def parse(self, line: str) -> Row:
         """What `line` wrote; raises ValueError, KeyError, TypeError or csv.Error on anything else."""
-        raise NotImplementedError
 
     def notice(self, resume: bool) -> str | None:
         """What to say of the part before the first row."""

@@ -25,7 +25,7 @@ from nsfrc.perception import weights as files
 from nsfrc.perception import yolo_network
 from nsfrc.perception.yolo import Yolo
 from nsfrc.program import Program, compile
-from nsfrc.training.through_rules import FEWEST, held_out, right_answers
+from nsfrc.training.through_rules import held_out, labelled_items, right_answers
 from nsfrc.valuation import FactsConverter
 
 EPOCHS, BATCH, RATE = 60, 25, 0.02
@@ -90,16 +90,8 @@ def detector_of(session: Session) -> Yolo:
 def views(session: Session, listing: Listing, seed: int = 0) -> Views:
     """Look at all images that have a label. Raises NsfrcError where there are too few of them."""
     model = detector_of(session)
-    items = [item for item in listing if any(session.labels.of(item, one.name) is not None
-                                             for one in session.questions)]
-    if len(items) < FEWEST:
-        raise NsfrcError(f"{len(items)} labelled images are too few to learn from: {FEWEST} or more are needed, in "
-                         f"folders true/ and false/, or with a table of --labels")
-    truth = torch.tensor([right_answers(session, item) for item in items])
-    known = truth[truth.isfinite()]
-    if not bool((known == 1).any()) or not bool((known == 0).any()):
-        raise NsfrcError("all labels are the same: images for which the answer is true and others for which it is "
-                         "false are needed")
+    items = labelled_items(session, listing)
+    truth = right_answers(session, items)
     rng = torch.Generator().manual_seed(seed)
     parts = [_seen(model, images, rng) for images in _images(model, items)]
     whole: list[torch.Tensor] = [*(torch.cat(several) for several in zip(*parts, strict=True)), truth]
@@ -244,6 +236,7 @@ def _checked(heads: Heads, seen: Views) -> float:
 def write(model: Yolo, base: Path, heads: Heads, taught: Taught, out: Path, command: str) -> None:
     """The weights of `base` with what was learnt, as `--weights` takes them."""
     header, tensors = files.load(base)
+    start = files.checksum(tensors)
     names = {id(tensor): name for name, tensor in model.named_parameters()}
     for layer, U, b in zip(last_layers(model), heads.U.detach(), heads.b.detach(), strict=True):
         mixed = layer.out_channels == len(model.attributes.classes)
@@ -255,6 +248,6 @@ def write(model: Yolo, base: Path, heads: Heads, taught: Taught, out: Path, comm
     if wrong := [name for name, tensor in tensors.items() if not bool(np.isfinite(tensor.float().numpy()).all())]:
         raise NsfrcError(f"the learnt weights are not numbers or are too large ({wrong[0]}), and are not written")
     header.pop("crc32", None)
-    made_by = {"command": command, "from": files.checksum(files.load(base)[1]), "images": taught.images,
+    made_by = {"command": command, "from": start, "images": taught.images,
                "held_out": taught.held_out, "accuracy_before": taught.before[0], "accuracy": taught.after[0]}
     files.save(out, tensors, {**header, "made_by": made_by})

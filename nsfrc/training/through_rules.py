@@ -65,26 +65,32 @@ class Fitted:
 def examples(session: Session, listing: Listing) -> Labelled:
     """What perception sees in every labelled image. Raises NsfrcError where there are too few."""
     pipe = session.pipe
-    items = [item for item in listing if any(session.labels.of(item, one.name) is not None
-                                             for one in session.questions)]
+    items = labelled_items(session, listing)
     known = session.known or look(pipe.perception, items, str(pipe.device))
     there = [(item, known[item.name]) for item in items if known[item.name].error is None]
-    truth = [right_answers(session, item) for item, _ in there]
-    if len(there) < FEWEST:
-        raise NsfrcError(f"{len(there)} labelled images are too few to learn from: {FEWEST} or more are needed, in "
-                         f"folders true/ and false/, or with a table of --labels")
+    truth = right_answers(session, [item for item, _ in there])
     objects, _ = batch([one for _, one in there], pipe.spoken_of)
-    made = Labelled(objects, torch.tensor(truth), len(items) - len(there))
-    known_values = made.truth[made.truth.isfinite()]
-    if not bool((known_values == 1).any()) or not bool((known_values == 0).any()):
+    return Labelled(objects, truth, len(items) - len(there))
+
+
+def labelled_items(session: Session, listing: Listing) -> list[Item]:
+    return [item for item in listing if any(session.labels.of(item, one.name) is not None
+                                            for one in session.questions)]
+
+
+def right_answers(session: Session, items: Sequence[Item]) -> torch.Tensor:
+    """The right value of every target for each image [N, targets], NaN where it is not known. Raises NsfrcError where
+    there is too little to learn from."""
+    if len(items) < FEWEST:
+        raise NsfrcError(f"{len(items)} labelled images are too few to learn from: {FEWEST} or more are needed, in "
+                         f"folders true/ and false/, or with a table of --labels")
+    truth = torch.tensor([[value for one in session.questions
+                           for value in _values(one, session.labels.of(item, one.name))] for item in items])
+    known = truth[truth.isfinite()]
+    if not bool((known == 1).any()) or not bool((known == 0).any()):
         raise NsfrcError("all labels are the same: images for which the answer is true and others for which it is "
                          "false are needed")
-    return made
-
-
-def right_answers(session: Session, item: Item) -> list[float]:
-    """The right value of every target for one image, NaN where it is not known."""
-    return [value for one in session.questions for value in _values(one, session.labels.of(item, one.name))]
+    return truth
 
 
 def _values(one: Question, label: str | None) -> list[float]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import weakref
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Mapping
 from hashlib import sha256
 from typing import TYPE_CHECKING, Any
@@ -47,7 +48,7 @@ def multiprocessors(device: torch.device) -> int:
     return torch.cuda.get_device_properties(device).multi_processor_count
 
 
-class CardEngine:
+class CardEngine(ABC):
     """Arithmetic is float32; other inputs are converted and the result back.
 
     V0 is not looked at, since that would wait for the card, and a NaN that goes in comes out.
@@ -75,8 +76,9 @@ class CardEngine:
         keep = torch.is_grad_enabled() and (values.requires_grad or mixed.requires_grad)
         return self._reason(values, mixed, run, keep).to(V0.dtype)
 
+    @abstractmethod
     def _reason(self, values: torch.Tensor, mixed: torch.Tensor, run: Run, keep: bool) -> torch.Tensor:
-        raise NotImplementedError  # each engine calls its operator
+        """Call the engine's operator."""
 
     def _needs(self) -> None:
         """Refuse to be built where kernels cannot run."""

@@ -8,6 +8,7 @@ Between blocks there is no order at all, unless one released what it wrote by an
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,7 +28,7 @@ SEVERAL = -2  # blocks have read a cell
 NOBODY = -1
 
 
-class Space:
+class Space(ABC):
     """Cells of `grain` bytes. Offsets are int64 bytes from the start."""
 
     outside = kinds.OUTSIDE
@@ -43,11 +44,13 @@ class Space:
         self.many = np.full(cells, NOBODY, i8)  # the moment in which several threads read it
         self.block = np.full(cells, NOBODY, i4)  # that has read it, or SEVERAL
 
+    @abstractmethod
     def offsets(self, address: np.ndarray) -> np.ndarray:
-        raise NotImplementedError
+        """From the addresses that a program has."""
 
+    @abstractmethod
     def describe(self, offset: int) -> str:
-        raise NotImplementedError
+        """What is there, for a finding."""
 
     def load(self, address: Any, size: int, count: int, active: Any, site: int) -> list[np.ndarray]:
         """`count` values of `size` bytes for every active thread, unsigned; anything for the others."""
@@ -188,17 +191,19 @@ class Space:
         if machine.several_blocks:
             self._check_blocks_write(cells, at, writer, changes, lanes, site)
 
+    @abstractmethod
     def _check_blocks_read(
         self, cells: np.ndarray, at: np.ndarray, writer: np.ndarray, reader: np.ndarray, lanes: np.ndarray | None,
         site: int,
     ) -> None:
-        """Only words of the device are common to blocks."""
+        """Report what another block may write."""
 
+    @abstractmethod
     def _check_blocks_write(
         self, cells: np.ndarray, at: np.ndarray, writer: np.ndarray, changes: np.ndarray, lanes: np.ndarray | None,
         site: int,
     ) -> None:
-        """Likewise."""
+        """Report what another block may read or write."""
 
     def _tell(self, kind: str, site: int, which: np.ndarray, at: np.ndarray, other: np.ndarray | None) -> None:
         place = int(np.broadcast_to(at, which.shape)[which][0])
@@ -234,6 +239,18 @@ class Shared(Space):
         if offset >= self.size:
             return f"beyond its {self.limit} bytes"
         return f"byte {offset % max(self.stride, 1)} of {self.limit}"
+
+    def _check_blocks_read(
+        self, cells: np.ndarray, at: np.ndarray, writer: np.ndarray, reader: np.ndarray, lanes: np.ndarray | None,
+        site: int,
+    ) -> None:
+        """A block has its own."""
+
+    def _check_blocks_write(
+        self, cells: np.ndarray, at: np.ndarray, writer: np.ndarray, changes: np.ndarray, lanes: np.ndarray | None,
+        site: int,
+    ) -> None:
+        """Likewise."""
 
 
 class Device(Space):
