@@ -41,23 +41,19 @@ def share(program: GroundProgram) -> GroundProgram:
 
 
 class _Components:
-    """What the rows of every clause multiply, component by component; each different bag of factors once."""
+    """What every row multiplies, component by component; each different bag of factors once."""
 
     def __init__(self, program: GroundProgram) -> None:
-        clause = program.pair_clause[program.pair_of_row]
-        self.shape = program.rows, program.factors.shape[1]
-        self.bags, self.back = np.zeros((0, self.shape[1]), dtype=np.int64), np.zeros(0, dtype=np.int64)
+        width = program.factors.shape[1]
+        component = program.components[program.pair_clause[program.pair_of_row], :width]
+        self.shape = program.rows, width
         self.places: list[tuple[np.ndarray, int]] = []
-        width, bags = self.shape[1], []
-        for c in np.unique(clause):
-            mine = np.flatnonzero(clause == c)
-            for part in np.unique(program.components[c]):
-                columns = np.flatnonzero(program.components[c][:width] == part)
-                if len(columns):
-                    bags.append(_padded(program.factors[np.ix_(mine, columns)], width))
-                    self.places.append((mine, part))
-        if bags:
-            self.bags, self.back = distinct_rows(np.sort(np.concatenate(bags), axis=1))
+        bags = [np.zeros((0, width), dtype=np.int64)]
+        for part in range(component.max(initial=NOTHING) + 1):
+            mine = np.flatnonzero((component == part).any(axis=1))
+            bags.append(np.where(component[mine] == part, program.factors[mine].astype(np.int64), NOTHING))
+            self.places.append((mine, part))
+        self.bags, self.back = distinct_rows(np.sort(np.concatenate(bags), axis=1))
 
     def rows(self, products: Products) -> np.ndarray:
         """Rows as products of components: [rows, most components of a clause]."""
@@ -67,12 +63,6 @@ class _Components:
             rows[mine, part] = values[first : first + len(mine)]
             first += len(mine)
         return rows
-
-
-def _padded(factors: np.ndarray, width: int) -> np.ndarray:
-    out = np.full((len(factors), width), NOTHING, dtype=np.int64)
-    out[:, : factors.shape[1]] = factors
-    return out
 
 
 def _inline_single_uses(nodes: np.ndarray, rows: np.ndarray, slots: int) -> tuple[np.ndarray, np.ndarray]:
