@@ -20,24 +20,22 @@ from nsfrc.compiler.grounded import NOTHING, GroundProgram
 from nsfrc.compiler.passes.greedy import Counted, Products, distinct_rows
 
 # Ties between equally frequent pairs fall differently for each seed; the smaller a program, the more of them it tries:
-# its last per cent is in the ties, and trying them is cheap.
-SEEDS, SEARCHED_ROWS = 16, 12_000
+# its last per cent is in the ties, and trying them is cheap. Where the first few seeds do equally well, ties do not
+# matter and the others are not tried.
+SEEDS, SEARCHED_ROWS, EQUAL_SEEDS = 16, 12_000, 3
 
 
 def share(program: GroundProgram) -> GroundProgram:
     seeds = max(1, min(SEEDS, SEARCHED_ROWS // max(1, program.rows)))
-    components, counted, best = _Components(program), Counted(), None
+    components, counted, tried = _Components(program), Counted(), list[GroundProgram]()
     for seed in range(seeds):
         products = Products(program.slots, seed, counted)
         rows = products.shrink(components.rows(products))
         nodes, rows = _inline_single_uses(products.nodes(), rows, program.slots)
-        found = replace(program, factors=rows, nodes=nodes)
-        if best is None or found.products < best.products:
-            best = found
-        if not products.chosen:
-            break  # other seeds would do the same
-    assert best is not None
-    return best
+        tried.append(replace(program, factors=rows, nodes=nodes))
+        if not products.chosen or len(tried) == EQUAL_SEEDS and len({one.products for one in tried}) == 1:
+            break
+    return min(tried, key=lambda one: one.products)
 
 
 class _Components:
