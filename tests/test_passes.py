@@ -220,8 +220,8 @@ def test_unknown_passes_are_refused() -> None:
 
 def test_long_bodies_are_halved_before_their_pairs_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = []
-    counted = Products._round
-    monkeypatch.setattr(Products, "_round", lambda self, rows: seen.append(rows.shape[1]) or counted(self, rows))
+    counted = Products._share
+    monkeypatch.setattr(Products, "_share", lambda self, rows: seen.append(rows.shape[1]) or counted(self, rows))
     products = Products(1000)
     rows = np.stack([np.arange(900), np.arange(900) + 50]).astype(np.int64)
     assert products.shrink(rows).shape == (2, 2)

@@ -49,14 +49,33 @@ def test_depth_through_recursion() -> None:
     assert depth["reach(obj1)"] == 4
 
 
+def test_a_long_chain_is_followed_to_its_end() -> None:
+    names = [f"n{i}" for i in range(20)]
+    edges = " ".join(f"edge({a}, {b})." for a, b in pairwise(names))
+    depth = depths(f"""
+        :- target(end(obj1)).
+        :- type(node, [{", ".join(names)}]).
+        {edges}
+        way(X) :- edge(n0, X), near(obj1, obj2).
+        way(Y) :- way(X), edge(X, Y).
+        end(O) :- way(n19), near(O, P).
+    """)
+    assert [depth[f"way({name})"] for name in names] == [NEVER, *range(1, 20)]
+    assert depth["end(obj1)"] == 20
+
+
 @pytest.mark.parametrize("seed", range(20))
-def test_reach_agrees_with_crisp_chaining(seed: int) -> None:
+def test_reach_agrees_with_crisp_chaining(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
     program = random_typed(seed)
     ground = live(grounded(program))
     names = ground.herbrand.names()
     everything = [n for n, neural in zip(names, ground.neural, strict=True) if neural]
     rows = crisp.rows(program)
-    depth = reach(ground).depth
+    found = reach(ground)
+    depth = found.depth
+    monkeypatch.setattr("nsfrc.compiler.reach.SWEEPS", 1)  # what a long chain comes to
+    again = reach(ground)
+    assert (again.depth == depth).all() and (again.fires == found.fires).all()
     for steps in range(int(depth.max()) + 1):
         known = crisp.derive(program, rows, everything, steps)
         assert {names[i] for i in np.flatnonzero((depth >= 0) & (depth <= steps))} - {"true"} == known

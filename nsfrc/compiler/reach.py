@@ -15,6 +15,7 @@ from nsfrc.errors import Diagnostic, Diagnostics
 
 NEVER = -1
 DEFAULT_STEPS = 4
+SWEEPS = 6
 
 
 @dataclass(frozen=True)
@@ -26,32 +27,53 @@ class Reach:
 
 
 def reach(program: GroundProgram) -> Reach:
-    """Follow the rows of a program that has a slot for every atom; every use of an atom is looked at once."""
+    """Follow the rows of a program that has a slot for every atom.
+
+    The first steps, which are all there are in most programs, look at all rows that wait; later ones only at those
+    that use an atom of the step before.
+    """
     depth = np.where(program.neural | (program.initial > 0), 0, NEVER)
     for head, sources, wanted in program.counts:  # whatever is counted may hold or not
         if wanted[: len(sources) + 1].any():
             depth[head] = 0
-    head_of_row = program.pair_head[program.pair_of_row]
-    row_of_use, factor = np.nonzero(program.factors != NOTHING)
-    atom_of_use = program.factors[row_of_use, factor]
-    by_atom = np.argsort(atom_of_use, kind="stable")
-    row_of_use, first_use = row_of_use[by_atom], np.searchsorted(atom_of_use[by_atom], np.arange(len(depth) + 1))
-    missing = np.bincount(row_of_use, minlength=program.rows)
-    fresh, holds, step = np.flatnonzero(depth == 0), missing == 0, 0
-    derived = np.flatnonzero(holds)
+    holds, step = np.zeros(program.rows, dtype=bool), 0
+    head_of_row, waiting = program.pair_head[program.pair_of_row], np.arange(program.rows)
     while True:
-        rows = row_of_use[_ranges(first_use[fresh], first_use[fresh + 1])]
-        np.subtract.at(missing, rows, 1)
-        derived = np.append(derived, rows[missing[rows] == 0])
+        step += 1
+        settled = np.append(depth != NEVER, True)[program.factors[waiting]].all(axis=1)  # NOTHING finds the last one
+        holds[waiting[settled]] = True
+        fresh = _put(depth, head_of_row[waiting[settled]], step)
+        waiting = waiting[~settled]
+        if not len(fresh) or step == SWEEPS:
+            break
+    rows, atoms = _uses_before(program, waiting if len(fresh) else waiting[:0], depth, step)
+    first_use, missing = np.searchsorted(atoms, np.arange(len(depth) + 1)), np.bincount(rows, minlength=program.rows)
+    while len(fresh):
+        step += 1
+        touched = rows[_ranges(first_use[fresh], first_use[fresh + 1])]
+        np.subtract.at(missing, touched, 1)
+        derived = touched[missing[touched] == 0]
         holds[derived] = True
-        fresh = np.unique(head_of_row[derived])
-        fresh = fresh[depth[fresh] == NEVER]
-        if not len(fresh):
-            fires = np.zeros(program.C, dtype=bool)
-            fires[program.pair_clause[program.pair_of_row[holds]]] = True
-            return Reach(depth, fires)
-        step, derived = step + 1, derived[:0]
-        depth[fresh] = step
+        fresh = _put(depth, head_of_row[derived], step)
+    return Reach(depth, np.bincount(program.pair_clause[program.pair_of_row[holds]], minlength=program.C) > 0)
+
+
+def _put(depth: np.ndarray, heads: np.ndarray, step: int) -> np.ndarray:
+    """Note that atoms hold from this step on; returns those that did not before."""
+    fresh = np.unique(heads[depth[heads] == NEVER])
+    depth[fresh] = step
+    return fresh
+
+
+def _uses_before(
+    program: GroundProgram, rows: np.ndarray, depth: np.ndarray, step: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """What some rows use that did not hold before a step: rows and atoms, in the order of the atoms."""
+    factors = program.factors[rows]
+    which, column = np.nonzero(np.append((depth == NEVER) | (depth == step), False)[factors])
+    atoms = factors[which, column]
+    order = np.argsort(atoms, kind="stable")
+    return rows[which][order], atoms[order]
 
 
 def _ranges(starts: np.ndarray, ends: np.ndarray) -> np.ndarray:
