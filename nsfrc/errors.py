@@ -13,7 +13,9 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Collection, Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from nsfrc.records import dataclass
 
 ERROR, WARNING = "error", "warning"
 WIDTH = 110

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +11,7 @@ import click
 
 from nsfrc.cli.choices import parse_slots, programs
 from nsfrc.errors import Diagnostic, NsfrcError
+from nsfrc.records import dataclass
 
 if TYPE_CHECKING:
     from nsfrc.compiler.findings import Findings

@@ -8,7 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any
@@ -17,6 +17,7 @@ import click
 
 from nsfrc.cli.choices import perceptions, programs
 from nsfrc.errors import NsfrcError
+from nsfrc.records import dataclass
 
 if TYPE_CHECKING:
     from nsfrc.learning.evidence import Evidence

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from nsfrc.compiler.ground import MAX_ROWS
 from nsfrc.compiler.parse import read
 from nsfrc.compiler.stages import DEFAULT, Options, check_sentences
 from nsfrc.errors import CompileError, Diagnostic, Diagnostics, NsfrcError
+from nsfrc.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -15,10 +15,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from nsfrc.compiler import ir
+from nsfrc.records import dataclass
 
 _UNNAMED = re.compile(r"_[0-9]+")  # what `check` calls a `_`
 _BETWEEN = (">=", "=<")

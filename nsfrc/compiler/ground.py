@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -24,6 +23,7 @@ from nsfrc.compiler.graph import cycle_through_count, with_cycles
 from nsfrc.compiler.grounded import NOTHING, GroundProgram
 from nsfrc.compiler.herbrand import FALSE, TRUE, Herbrand
 from nsfrc.errors import Diagnostics
+from nsfrc.records import dataclass
 
 # Grounding and optimising take about 400 bytes per row with a body of a dozen atoms; this many rows
 # stay below 16 GB.

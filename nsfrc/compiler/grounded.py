@@ -9,13 +9,14 @@ is a clause with one of its heads. Rows a pair has fewer than `S` are padding: a
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
 
 from nsfrc.compiler import ir
 from nsfrc.compiler.herbrand import FALSE, TRUE, Herbrand
+from nsfrc.records import dataclass
 
 NOTHING = -1  # fills up factor columns; a product over nothing is 1
 

@@ -11,7 +11,7 @@ import math
 import re
 from bisect import bisect_right
 from collections.abc import Container
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import combinations
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from nsfrc.compiler.ir import Atom, Const, DataType, Predicate, PredicateKey, atom_text, quoted
 from nsfrc.errors import NsfrcError
+from nsfrc.records import dataclass
 
 FALSE, TRUE = 0, 1
 

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from nsfrc.compiler.check import check
@@ -37,6 +36,7 @@ from nsfrc.compiler.syntax import (
     quoted_functor,
 )
 from nsfrc.errors import ERROR, CompileError, Diagnostics, NsfrcError, Source, Span
+from nsfrc.records import dataclass
 
 NEEDED = ("clauses.txt", "consts.txt", "preds.txt", "neural_preds.txt")
 FACTS = "bk.txt"

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from nsfrc.compiler import spelling
 from nsfrc.errors import Span
+from nsfrc.records import dataclass
 
 INPUT, OBJECT, ATTRIBUTE = "input", "object", "attribute"
 NEURAL, BACKGROUND, DERIVED, COUNTED = "neural", "background", "derived", "counted"

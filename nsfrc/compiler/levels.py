@@ -15,7 +15,7 @@ that no pass changes in how many rounds something is computed.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +25,7 @@ from nsfrc.compiler.graph import components, grouped
 from nsfrc.compiler.grounded import NOTHING, GroundProgram
 from nsfrc.compiler.ir import ANCHORED
 from nsfrc.compiler.plan import Plan, common_factor_left, lower, small, two_factors
+from nsfrc.records import dataclass
 
 ZERO, ONE, FIRST_INPUT = 0, 1, 2  # rows of X
 PASSED = -1  # the place of an atom that is not in X: its value is its V0

@@ -6,12 +6,13 @@ then the nodes (products). `tables()` and `from_tables()` are the form the artif
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from typing import NamedTuple
 
 import numpy as np
 
 from nsfrc.compiler.grounded import NOTHING, GroundProgram
+from nsfrc.records import dataclass
 
 
 class Sizes(NamedTuple):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from nsfrc.compiler import ir
 from nsfrc.compiler.check.vocabulary import text
 from nsfrc.compiler.ground import Size, sizes
-from nsfrc.compiler.grounded import NOTHING, GroundProgram
+from nsfrc.compiler.grounded import GroundProgram
 from nsfrc.errors import Diagnostic, Diagnostics
+from nsfrc.records import dataclass
 
 NEVER = -1
 DEFAULT_STEPS = 4

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +22,7 @@ from nsfrc.compiler.syntax import Sentence
 from nsfrc.compiler.well_formed import well_formed
 from nsfrc.errors import Diagnostic, Diagnostics, NsfrcError
 from nsfrc.models.outside import Outside
+from nsfrc.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,11 +9,12 @@ span they were written at. `str` gives canonical Prolog text that reads back as 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeGuard
 
 from nsfrc.compiler.ir import quoted
 from nsfrc.errors import Span
+from nsfrc.records import dataclass
 
 CLAUSE, DIRECTIVE, QUERY, BROKEN = "clause", "directive", "query", "broken"
 ANY = "*"  # among the words of a broken sentence: a whole file is missing, any name may be in it

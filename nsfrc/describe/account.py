@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -18,6 +17,7 @@ from nsfrc.compiler.report import STAGE_NOTES, index_tensor, levels, pass_table
 from nsfrc.compiler.stages import Compilation, Stage
 from nsfrc.describe.phrases import sentence
 from nsfrc.program import Program, from_compilation
+from nsfrc.records import dataclass
 
 FLOAT_BYTES = 4  # of an entry of V
 UNNEEDED = {

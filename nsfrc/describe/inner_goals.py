@@ -9,9 +9,9 @@ r"""Negations and counts in words.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from nsfrc.compiler import ir
+from nsfrc.records import dataclass
 
 _TESTS = {">=": "at least", "=<": "at most", ">": "more than", "<": "fewer than", "=:=": "exactly",
           "=\\=": "a number other than"}

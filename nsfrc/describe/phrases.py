@@ -14,12 +14,13 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nsfrc.compiler import ir, spelling
 from nsfrc.compiler.expressions import expression
 from nsfrc.compiler.goal_text import Alternative, GoalText
 from nsfrc.describe.inner_goals import InnerWords, Inside, Kind
+from nsfrc.records import dataclass
 from nsfrc.vocabulary import HAS, IS, LIE, find
 
 _NUMBERS = ("no", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve")

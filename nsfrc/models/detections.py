@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from nsfrc.errors import NsfrcError
 from nsfrc.models.names import ClassNames, class_names
+from nsfrc.records import dataclass
 
 EDGE = 1.001  # coordinates up to this are fractions, as rounding may carry them a little beyond 1
 

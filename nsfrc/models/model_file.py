@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ast
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +11,7 @@ from nsfrc.errors import NsfrcError
 from nsfrc.models import names as naming
 from nsfrc.models.names import ClassNames
 from nsfrc.models.onnx_file import OnnxFile, read_onnx
+from nsfrc.records import dataclass
 
 ONNX, PICKLED = ".onnx", (".pt", ".pth")
 SMALLEST, LARGEST = 16, 8192  # pixels of a side

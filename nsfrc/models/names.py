@@ -6,12 +6,12 @@ import ast
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from nsfrc.errors import NsfrcError
+from nsfrc.records import dataclass
 
 MOST = 100_000  # classes of a detector
 LONGEST = 4_000_000  # characters of a list of names

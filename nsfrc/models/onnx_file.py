@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from nsfrc.errors import NsfrcError
+from nsfrc.records import dataclass
 
 LARGEST = 2**31 - 1  # bytes, as for every protocol buffer
 DEEPEST = 40  # graphs inside graphs

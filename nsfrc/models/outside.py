@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from nsfrc.errors import NsfrcError
 from nsfrc.models.model_file import find_model, is_model_file, is_pickled, read_header
 from nsfrc.models.names import ClassNames, class_names
+from nsfrc.records import dataclass
 
 EXAMPLE = ":- perception('best.onnx')."
 

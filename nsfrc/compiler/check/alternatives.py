@@ -13,7 +13,7 @@ An alternative that cannot hold (`fail`, `red = blue`, `1 > 2`) is dropped.
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nsfrc.compiler.check import arithmetic
 from nsfrc.compiler.check.goals import Both, Counted, Either, Equal, Goal, Let, Not, Refused, Truth
@@ -22,6 +22,7 @@ from nsfrc.compiler.check.vocabulary import Vocabulary
 from nsfrc.compiler.expressions import MAX_SIZE, fits
 from nsfrc.compiler.ir import Atom, Compute, Const, Expr, Filter, Measured, Term, Var, measured_in
 from nsfrc.errors import Span
+from nsfrc.records import dataclass
 
 MAX_ALTERNATIVES = 1000
 MAX_GOALS = 100_000

@@ -6,9 +6,8 @@ libraries are refused only where the program defines no predicate of that name i
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nsfrc.compiler.ir import PredicateKey, quoted
+from nsfrc.records import dataclass
 
 # Read by `goals`; the others are told apart by name there.
 _HANDLED = (

@@ -8,12 +8,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from nsfrc.compiler.check import arithmetic
 from nsfrc.compiler.check.vocabulary import Vocabulary
 from nsfrc.compiler.ir import OPERATIONS, Atom, Chance, Compute, Const, Expr
 from nsfrc.compiler.syntax import Compound, Number, Term, Variable, calls, spine
+from nsfrc.records import dataclass
 
 UNSAID = 0.5  # where t(_) starts
 ROUNDING = 1e-9

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TypeGuard
 
@@ -39,6 +39,7 @@ from nsfrc.compiler.syntax import (
 )
 from nsfrc.errors import Span
 from nsfrc.models.outside import Outside
+from nsfrc.records import dataclass
 
 MAX_SLOTS = 100_000
 AUTO_SLOTS = 10  # of slots(auto), before the images are known

@@ -16,7 +16,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from nsfrc.compiler.check import measures
 from nsfrc.compiler.check.builtin import refusal, remedy
@@ -26,6 +25,7 @@ from nsfrc.compiler.ir import OPERATIONS, Atom, Compute, Const, Expr, Filter, Me
 from nsfrc.compiler.ir import Term as Argument
 from nsfrc.compiler.syntax import Compound, ListTerm, Name, Number, Term, Text, Variable, calls, spine, variables
 from nsfrc.errors import Span
+from nsfrc.records import dataclass
 
 _SAME = {"==": "==", "\\==": "!=", "\\=": "!=", "dif": "!="}
 _NUMERIC = {"=:=", "=\\=", "<", ">", "=<", ">="}

@@ -6,7 +6,7 @@ They change nothing of what a program means: a predicate that is to be learnt is
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from nsfrc.compiler.check.builtin import is_core
 from nsfrc.compiler.check.vocabulary import Declared, Vocabulary, text, where
@@ -25,6 +25,7 @@ from nsfrc.compiler.ir import (
 )
 from nsfrc.compiler.syntax import Compound, ListTerm, Name, Number, Term, calls
 from nsfrc.errors import Span
+from nsfrc.records import dataclass
 
 Signatures = Mapping[PredicateKey, Sequence[str | None]]  # as `infer` gives them
 

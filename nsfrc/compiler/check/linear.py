@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from nsfrc.compiler.check import arithmetic
 from nsfrc.compiler.ir import Compute, Const, Expr, Filter, Var
+from nsfrc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

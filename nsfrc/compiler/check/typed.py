@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 from itertools import combinations
 
 from nsfrc.compiler.check import arithmetic
@@ -28,6 +27,7 @@ from nsfrc.compiler.ir import (
     quoted,
 )
 from nsfrc.errors import Span
+from nsfrc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

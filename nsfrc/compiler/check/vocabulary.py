@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 
 from nsfrc.compiler.check import shipped
 from nsfrc.compiler.ir import ANCHORED, OBJECT, PAPER, Atom, Chance, Count, DataType, Number, PredicateKey, quoted
 from nsfrc.compiler.syntax import ANY, quoted_functor
 from nsfrc.errors import Diagnostics, Span
+from nsfrc.records import dataclass
 
 
 @dataclass(frozen=True, slots=True)

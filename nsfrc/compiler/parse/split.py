@@ -7,11 +7,11 @@ parsing is what lets one bad sentence leave the next ones alone.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from nsfrc.compiler.parse.build import Fault
 from nsfrc.compiler.parse.grammar import token_pattern
 from nsfrc.compiler.parse.plain import MAX_NAME
+from nsfrc.records import dataclass
 
 _BLANK = {"SPACE", "LINE_COMMENT", "BLOCK_COMMENT"}
 _CLOSES = {")": "(", "]": "[", "}": "{"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass
 
 from nsfrc.compiler.grounded import GroundProgram
 from nsfrc.compiler.ir import ANCHORED, PAPER
@@ -16,6 +15,7 @@ from nsfrc.compiler.passes.needed import needed
 from nsfrc.compiler.passes.settle import settle
 from nsfrc.compiler.passes.share import share
 from nsfrc.errors import NsfrcError, did_you_mean
+from nsfrc.records import dataclass
 
 
 @dataclass(frozen=True)

@@ -33,7 +33,7 @@ def share(program: GroundProgram) -> GroundProgram:
         rows = products.shrink(components.rows(products))
         nodes, rows = _inline_single_uses(products.nodes(), rows, program.slots)
         tried.append(replace(program, factors=rows, nodes=nodes))
-        if not products.chosen or len(tried) == EQUAL_SEEDS and len({one.products for one in tried}) == 1:
+        if not products.chosen or (len(tried) == EQUAL_SEEDS and len({one.products for one in tried}) == 1):
             break
     return min(tried, key=lambda one: one.products)
 
