@@ -13,6 +13,7 @@ from nsfrc.benchmarks import fuzz
 from nsfrc.compiler.parse import grammar, parse, plain
 from nsfrc.compiler.syntax import Compound, ListTerm, Sentence, Term
 from nsfrc.errors import Diagnostics, Source, Span
+from tests.amount import sample
 
 SENTENCES = [
     "a.", "a .", "a.% b", "p(a).", "p( a , 'b c',X,_,-1,12 ) .", "p(f(g(a)), [a, [], [b, 1]]).", "p([]).", "[a].",
@@ -26,7 +27,39 @@ SENTENCES = [
     "%\n%\n/**/a.", "größe(Ärger, é).", "p(a).q(b).", "p(a) . . q(b).", "p(\u00a0a).", "p(a),.", ".",
     "p(" * 30 + "a" + ")" * 30 + ".", f"p({'x' * 1000}).", f"p({'x' * 1001}).", f"p('{'x' * 999}').",
     f"{'X' * 1500}.", "a(B) :- c(B), \\+ d.", "a :- (b, c).",
+    "0.9::a.", "1/3::a(b) :- c.", "0.1::a; 0.9::b.", "a :: b :: c.", "a :- b, (c ; d, e ; f), g.",
+    "a :- b ; c, d ; e.", "a :- \\+ b.", "a :- \\+b, c.", "a :- \\+(b).", "a :- \\+ (b, c).", "a :- \\+ \\+ b.",
+    "\\+ a :- b.", "a :- \\+ X = b.", "a :- X = b.", "a :- X \\= Y, X\\==Y, X@<Y.", "a :- X=Y=Z.", "a :- X =.. Y.",
+    "a :- X=-1.", "a :- X = -1.", "a :- X -1.", "a(N) :- N is 1 + 2 * 3 - 4 mod 5.", "a :- X-1-2 > 3*4/5.",
+    "a :- (X + 1) * 2 =:= Y // 2.", "a :- -X > 1.", "a :- - 1 < 2.", "a :- X > 2 ** 3.", "a :- X > 2^3.",
+    "a :- 1 .. 3 = X.", "a :- X in 1..3.", "a :- b -> c ; d.", "a :- b | c.", "a :- X = (b :- c).",
+    "a :- X = (b, c ; d).", "(a, b).", "(a) :- b.", "(a :- b).", "a --> b.", "p(X = Y, \\+ a, 0.5::b, X is Y).",
+    "p((a, b), (c ; d)).", "p([X = Y, 1 + 2]).", "p(1.5, -0.25, 1.5e3, 2.).", "p(X):-X>0.5.", "p(X) :- X >= 3.\nq.",
+    "p(1.12345678901234567890).", "a :- X is Y mod Z, mod(a) = is.", "a :- X\n =\n  Y,\n \\+\n b(\nc).",
+    "a :- X = /* c */ Y.", "a :- X = Y % c\n, b.", "a :- X =/* c */ Y.", "a :- X * .",
+    "a :- " + " + ".join("1" * 200) + " > 2.", "a :- " + "(" * 30 + "b" + ")" * 30 + ".",
+    "a :- " + ", ".join("b" * 300) + ".", "a :- " + "; ".join("b" * 300) + ".", "a :- " + "\\+ " * 40 + "b.",
+    "a :- X == 'b c', Y = [1, 'd'].", "a :- X = 'b'(c).", "a(b).c(d).", "a :- b.c(d).", "a(3).b.",
 ]
+
+
+def random_term(rng: random.Random, depth: int) -> str:
+    """Text of a term with operators, spaces where they may be; most but not all of these are sentences."""
+    if depth == 0 or rng.random() < 0.2:
+        return rng.choice("X _ a mod is 'bc' 0 -1 2.5 -0.5 [] dynamic obj1 \"s\"".split())
+    left, right = random_term(rng, depth - 1), random_term(rng, depth - 1)
+    space = rng.choice(["", " ", " ", " ", "\n "])
+    kind = rng.randrange(10)
+    if kind < 5:
+        operator = rng.choice(", ; :- :: -> | = \\= == < > =< is + - * / // mod rem ** ^ .. : --> /\\".split())
+        return f"{left}{space}{operator}{space}{right}"
+    if kind == 5:
+        return f"\\+{space}{left}"
+    if kind == 6:
+        return f"({left}{space})"
+    if kind == 7:
+        return f"[{left},{space}{right}]"
+    return f"p{rng.choice(['', '', '', ' '])}({left},{space}{right})" if kind == 8 else f"- {left}"
 
 
 def shape(term: Term | None) -> Any:
@@ -75,6 +108,14 @@ def test_sentences(text: str, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     for text in texts():
+        assert read(text) == by_grammar(text, monkeypatch), text
+
+
+@pytest.mark.parametrize("seed", range(sample(4, 40)))
+def test_operators(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = random.Random(seed)
+    for _ in range(250):
+        text = f"{random_term(rng, rng.randrange(1, 6))}."
         assert read(text) == by_grammar(text, monkeypatch), text
 
 
