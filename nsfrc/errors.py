@@ -11,7 +11,6 @@ that a user sees all errors of a file at once:
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Collection, Iterable
 from dataclasses import field
 
@@ -216,5 +215,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
     """A hint naming the closest known word, or None when nothing is close."""
     if len(word) > MAX_COMPARED:
         return None
+    import difflib  # not before there is something to say
+
     close = difflib.get_close_matches(word, [other for other in known if len(other) <= MAX_COMPARED], n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else None

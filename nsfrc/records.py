@@ -45,7 +45,7 @@ def _init(cls: type, fields: Sequence[dataclasses.Field[Any]], frozen: bool) -> 
     """`__init__`, as text that is compiled: calling it is quicker than looping over the fields would be."""
     known: dict[str, Any] = {"_set": object.__setattr__, "_missing": dataclasses.MISSING}
     arguments, body = ["self"], []
-    for field in sorted(fields, key=lambda field: field.kw_only):
+    for field in sorted(fields, key=lambda field: field.kw_only is True):
         if field.kw_only and "*" not in arguments:
             arguments.append("*")
         name, value, default = field.name, field.name, ""

@@ -17,6 +17,7 @@ import nsfrc
 
 ROOT = Path(nsfrc.__file__).parent
 LAYERS: tuple[set[str], ...] = (
+    {"records"},
     {"errors"},
     {"files", "grammars", "programs", "trust", "vocabulary", "compiler.spelling"},
     {"compiler.ir", "models"},

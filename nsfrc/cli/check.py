@@ -10,12 +10,14 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nsfrc.cli.choices import parse_slots, programs
+from nsfrc.cli.lazy import without_numpy_threads
 from nsfrc.errors import Diagnostic, NsfrcError
 from nsfrc.records import dataclass
 
 if TYPE_CHECKING:
     from nsfrc.compiler.findings import Findings
     from nsfrc.compiler.stages import Options
+    from nsfrc.models.names import ClassNames
 
 STDIN, UNNAMED = "-", "<stdin>"
 
@@ -63,16 +65,16 @@ def command(
     It finds what `nsfrc compile` would find, down to clauses that can never fire, and writes nothing.
     Findings go to standard output. The exit code is 1 if there is an error in any file.
     """
+    without_numpy_threads()
     from nsfrc.compiler.ground import MAX_ROWS
     from nsfrc.compiler.stages import Options
-    from nsfrc.models.detections import detections as as_detections
     from nsfrc.models.outside import Outside
 
     if files.count(STDIN) > 1:
         raise click.UsageError("standard input (-) can only be read once")
     if name is not None and STDIN not in files:
         raise click.UsageError("--name says what to call standard input: also give - as FILE")
-    outside = Outside(perception, None if detections is None else as_detections(detections).names)
+    outside = Outside(perception, None if detections is None else _class_names(detections))
     verdicts = []
     for file in files:
         options = Options(slots, max_rows=max_rows or MAX_ROWS, outside=outside)
@@ -83,6 +85,12 @@ def command(
     if as_json:
         click.echo(json.dumps({"files": [_data(verdict) for verdict in verdicts]}, indent=1))
     raise SystemExit(0 if all(verdict.ok for verdict in verdicts) else 1)
+
+
+def _class_names(path: Path) -> ClassNames:
+    from nsfrc.models.detections import detections
+
+    return detections(path).names
 
 
 def _verdict(file: str, unsaved: str, strict: bool, options: Options) -> Verdict:

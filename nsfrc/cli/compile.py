@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from nsfrc.cli.choices import parse_slots, passes, programs
+from nsfrc.cli.lazy import without_numpy_threads
 from nsfrc.cli.machines import errors_as_json
 from nsfrc.compiler.passes import NAMES
 from nsfrc.errors import NsfrcError
@@ -67,6 +68,7 @@ def command(
     With --emit ptx or cubin it is a folder: machine code of every GPU kernel for neural inputs, target outputs and
     hard clause weights, the tables they read, and kernels.json, which says how to launch them.
     """
+    without_numpy_threads()
     from nsfrc.compiler.ground import MAX_ROWS
     from nsfrc.compiler.stages import Options, compile_file
     from nsfrc.models.outside import Outside

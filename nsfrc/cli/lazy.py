@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import importlib
+import os
 from typing import Any
 
 import click
 from click.shell_completion import CompletionItem
+
+
+def without_numpy_threads() -> None:
+    """Let numpy start no threads, which takes longer than checking a program; there are no matrices to multiply."""
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 
 
 class LazyGroup(click.Group):

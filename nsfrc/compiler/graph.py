@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nsfrc.compiler import ir
-from nsfrc.compiler.grounded import NOTHING, GroundProgram
+from nsfrc.compiler.grounded import NOTHING, GroundProgram, distinct
 
 
 def with_cycles(program: GroundProgram) -> GroundProgram:
@@ -29,7 +29,7 @@ def dependencies(program: GroundProgram) -> tuple[np.ndarray, np.ndarray]:
                               program.counts.head_of_source]).astype(np.int64)
     targets = np.concatenate([program.factors.ravel(), program.counts.source]).astype(np.int64)
     real = heads[targets]  # NOTHING finds the last one, which is none
-    found = np.unique(sources[real] * program.slots + targets[real])
+    found = distinct(sources[real] * program.slots + targets[real])
     return found // program.slots, found % program.slots
 
 

@@ -182,3 +182,9 @@ class GroundProgram:
             pair_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
             **{**rows, **changes},
         )
+
+
+def distinct(values: np.ndarray) -> np.ndarray:
+    """Each value once, in increasing order: `np.unique`, which imports all of numpy.ma."""
+    values = np.sort(values)
+    return values[np.append(True, values[1:] != values[:-1])] if len(values) else values

@@ -22,7 +22,7 @@ import numpy as np
 
 from nsfrc.compiler.choices import Choices
 from nsfrc.compiler.graph import components, grouped
-from nsfrc.compiler.grounded import NOTHING, GroundProgram
+from nsfrc.compiler.grounded import NOTHING, GroundProgram, distinct
 from nsfrc.compiler.ir import ANCHORED
 from nsfrc.compiler.plan import Plan, common_factor_left, lower, small, two_factors
 from nsfrc.records import dataclass
@@ -231,7 +231,7 @@ class _Order:
 
     def __init__(self, program: GroundProgram, nodes: np.ndarray, rows: np.ndarray) -> None:
         self.program, self.nodes, self.rows = program, nodes, rows
-        self.heads = np.unique(program.pair_head).astype(np.int64)
+        self.heads = distinct(program.pair_head).astype(np.int64)
         self.head_of_row = program.pair_head[program.pair_of_row].astype(np.int64)
         self.recursive = self._recursive_components()
         self._copy_shared_nodes()

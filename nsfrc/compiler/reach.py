@@ -10,7 +10,7 @@ import numpy as np
 from nsfrc.compiler import ir
 from nsfrc.compiler.check.vocabulary import text
 from nsfrc.compiler.ground import Size, sizes
-from nsfrc.compiler.grounded import GroundProgram
+from nsfrc.compiler.grounded import GroundProgram, distinct
 from nsfrc.errors import Diagnostic, Diagnostics
 from nsfrc.records import dataclass
 
@@ -61,7 +61,7 @@ def reach(program: GroundProgram) -> Reach:
 
 def _put(depth: np.ndarray, heads: np.ndarray, step: int) -> np.ndarray:
     """Note that atoms hold from this step on; returns those that did not before."""
-    fresh = np.unique(heads[depth[heads] == NEVER])
+    fresh = distinct(heads[depth[heads] == NEVER])
     depth[fresh] = step
     return fresh
 

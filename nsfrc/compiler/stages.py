@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import field
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,7 +15,6 @@ from nsfrc.compiler import ir, passes
 from nsfrc.compiler.check import check
 from nsfrc.compiler.ground import MAX_ROWS, ground
 from nsfrc.compiler.grounded import GroundProgram
-from nsfrc.compiler.levels import AnyPlan, LevelPlan, lower_as
 from nsfrc.compiler.parse import find_program, read
 from nsfrc.compiler.passes.live import live
 from nsfrc.compiler.reach import DEFAULT_STEPS, check_reach
@@ -23,6 +23,9 @@ from nsfrc.compiler.well_formed import well_formed
 from nsfrc.errors import Diagnostic, Diagnostics, NsfrcError
 from nsfrc.models.outside import Outside
 from nsfrc.records import dataclass
+
+if TYPE_CHECKING:
+    from nsfrc.compiler.levels import AnyPlan
 
 
 @dataclass(frozen=True)
@@ -145,6 +148,8 @@ def _grounded(
 
 
 def _finish(checked: Checked, options: Options, clock: Clock) -> Compilation:
+    from nsfrc.compiler.levels import lower_as  # `nsfrc check` lowers nothing
+
     program, depth = checked.program, checked.depth
     with clock("passes"):
         as_given = checked.ground.suffice(program.settings.steps)
@@ -160,6 +165,8 @@ def _finish(checked: Checked, options: Options, clock: Clock) -> Compilation:
 
 def _steps(program: ir.Program, plan: AnyPlan, depth: int) -> int:
     """Steps of the whole program under `paper`; under `anchored` the rounds of what depends on itself."""
+    from nsfrc.compiler.levels import LevelPlan
+
     enough = plan.rounds if isinstance(plan, LevelPlan) else max(DEFAULT_STEPS, depth)
     return program.settings.steps or enough
 

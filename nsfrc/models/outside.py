@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from nsfrc.errors import NsfrcError
-from nsfrc.models.model_file import find_model, is_model_file, is_pickled, read_header
-from nsfrc.models.names import ClassNames, class_names
 from nsfrc.records import dataclass
+
+if TYPE_CHECKING:
+    from nsfrc.models.names import ClassNames
 
 EXAMPLE = ":- perception('best.onnx')."
 
@@ -21,6 +23,9 @@ class Outside:
 
     def class_names(self, own: str | None, names: tuple[str, ...], folder: Path) -> ClassNames:
         """The classes a program speaks of. own: its perception; names: those that it lists; folder: where it is."""
+        from nsfrc.models.model_file import find_model, is_model_file, is_pickled, read_header
+        from nsfrc.models.names import class_names
+
         if names:
             return class_names(list(names), "the program")
         if self.names is not None:

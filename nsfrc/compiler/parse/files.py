@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import cache
-from importlib import resources
 from pathlib import Path
 
 from nsfrc.compiler.parse.sentences import parse
@@ -182,7 +181,9 @@ def _shipped(name: str) -> Path | None:
 
 
 def _root() -> Path:
-    return Path(str(resources.files("nsfrc.programs")))
+    from nsfrc import programs
+
+    return Path(programs.__path__[0])
 
 
 @cache

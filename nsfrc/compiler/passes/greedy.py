@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from nsfrc.compiler.grounded import NOTHING
+from nsfrc.compiler.grounded import NOTHING, distinct
 from nsfrc.compiler.passes.hashing import mix
 
 # All pairs of the factors of a row are counted, which takes the square of its length; longer rows are halved first.
@@ -177,7 +177,7 @@ class _Numbers:
         inside = at < len(self._sorted)
         new[inside] = self._sorted[at[inside]] != values[inside]
         if new.any():
-            self._add(np.sort(values[new]))
+            self._add(distinct(values[new]))
             at = np.searchsorted(self._sorted, values)
         return self._order[at]
 
@@ -188,8 +188,7 @@ class _Numbers:
         return places
 
     def _add(self, values: np.ndarray) -> None:
-        """values: in increasing order, each perhaps several times, none of them here yet."""
-        values = values[np.append(True, values[1:] != values[:-1])]
+        """values: in increasing order, none of them here yet."""
         at = np.searchsorted(self._sorted, values)
         self._order = np.insert(self._order, at, len(self.values) + np.arange(len(values)))
         self._sorted = np.insert(self._sorted, at, values)
