@@ -162,18 +162,32 @@ def test_heavy_libraries_come_with_the_engines() -> None:
                                        ["compile", "twopairs"], ["compile", "twopairs", "--emit", "plan"],
                                        ["check", "twopairs"], ["explain", "twopairs"]])
 def test_commands_do_not_load_heavy_libraries(arguments: list[str], tmp_path: Path) -> None:
+    assert _loaded(arguments, tmp_path, code=0) == "loaded:"
+    assert (tmp_path / "twopairs.nsfrc").exists() == (arguments == ["compile", "twopairs"])
+
+
+@pytest.mark.parametrize("arguments", [
+    ["infer", "--image", "x"], ["infer", "--images", "nowhere"], ["infer", "--images", ".", "--program", "nosuch"],
+    ["infer", "--images", ".", "--perception", "nosuch"], ["infer", "--images", ".", "--perception", "nosuch.onnx"],
+    ["reason", "nosuch", "--random", "3"], ["learn", "nosuch", "--images", "."],
+])
+def test_mistakes_are_told_before_heavy_libraries_are_loaded(arguments: list[str], tmp_path: Path) -> None:
+    assert _loaded(arguments, tmp_path, code=1) == "loaded:"
+
+
+def _loaded(arguments: list[str], folder: Path, code: int) -> str:
+    """The last line of a command that ends with this code: which heavy libraries it loaded."""
     script = (
         "import sys\n"
         "from nsfrc.cli import main\n"
         "try:\n    main()\n"
-        "except SystemExit as stop:\n    assert not stop.code, stop.code\n"
+        f"except SystemExit as stop:\n    assert (stop.code or 0) == {code}, stop.code\n"
         f"print('loaded:', *sorted({HEAVY!r} & set(sys.modules)))\n"
     )
     path = os.pathsep.join([str(ROOT.parent), os.environ.get("PYTHONPATH", "")])
     done = subprocess.run(
-        [sys.executable, "-c", script, *arguments], cwd=tmp_path, env={**os.environ, "PYTHONPATH": path},
+        [sys.executable, "-c", script, *arguments], cwd=folder, env={**os.environ, "PYTHONPATH": path},
         capture_output=True, text=True, check=False,
     )
     assert done.returncode == 0, done.stderr
-    assert done.stdout.splitlines()[-1].strip() == "loaded:"
-    assert (tmp_path / "twopairs.nsfrc").exists() == (arguments == ["compile", "twopairs"])
+    return done.stdout.splitlines()[-1].strip()

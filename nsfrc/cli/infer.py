@@ -132,6 +132,7 @@ def command(
         raise NsfrcError("--report needs every image again: leave out --resume or --report")
     if why and quiet:
         raise NsfrcError("--why adds to the rows that --quiet hides: leave out one of the two")
+    _refuse_early(images, program, perception)
     from nsfrc.cli.infer_view import view_for
     from nsfrc.contexts import torch_threads
     from nsfrc.inference.folders import Listing
@@ -173,6 +174,23 @@ def command(
         click.echo("\n" + closing.measures.fitted(), err=as_json)
     if (failures := closing.failures()) is not None:
         raise NsfrcError(failures)
+
+
+def _refuse_early(images: tuple[Path | str, ...], program: str | None, perception: str | None) -> None:
+    """Raise where something that is named is not there, before torch is imported."""
+    from nsfrc.compiler.parse import find_program
+    from nsfrc.inference.folders import refuse_missing
+    from nsfrc.models.model_file import find_model, is_model_file
+    from nsfrc.models.perceptions import address
+
+    for path in images:
+        if isinstance(path, Path) and not path.suffix and not set("*?[") & set(str(path)):  # a folder, and no pattern
+            refuse_missing(path)
+    beside = None if program is None else find_program(program).parent
+    if perception is not None and is_model_file(perception):
+        find_model(perception, beside)
+    elif perception is not None:
+        address(perception)
 
 
 def _refuse_with_live(name: str, options: dict[str, Any]) -> None:

@@ -85,6 +85,9 @@ def command(
     What comes out is a program: nsfrc check accepts it, nsfrc infer runs it, and you can edit it.
     """
     _refuse(images, facts, labels, out, report, concepts, resume)
+    from nsfrc.compiler.parse import find_program
+
+    find_program(program)  # raises where there is none, before torch is imported
     from nsfrc.contexts import torch_threads
     from nsfrc.learning.learner import Learner, Options, compile_base
     from nsfrc.learning.results import finish

@@ -128,6 +128,18 @@ def first_of(names: Sequence[str]) -> str:
     return ", ".join(map(printable, names[:NAMED])) + more
 
 
+def refuse_missing(path: Path) -> None:
+    """Raise where there is nothing of this name, as `folder` would."""
+    try:
+        path.stat()
+    except OSError as error:
+        raise _not_opened(path, error) from None
+
+
+def _not_opened(path: Path, error: OSError) -> NsfrcError:
+    return NsfrcError(f"cannot open the folder of images {path}: {error.strerror}")
+
+
 def folder(path: str | Path) -> Listing:
     """The images below a folder (or the one image that `path` is), sorted; hidden files are left out.
 
@@ -143,7 +155,7 @@ def folder(path: str | Path) -> Listing:
     try:
         tree.open("")
     except OSError as error:
-        raise NsfrcError(f"cannot open the folder of images {path}: {error.strerror}") from None
+        raise _not_opened(path, error) from None
     tree.grow()
     listing = Listing(
         path, dict(tree.files()), tuple(map(printable, tree.classes)), others=tuple(tree.others),

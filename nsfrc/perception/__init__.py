@@ -5,7 +5,6 @@ from __future__ import annotations
 import importlib
 import sys
 from dataclasses import dataclass
-from importlib.metadata import entry_points
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, get_args
@@ -15,6 +14,7 @@ import torch
 from nsfrc.contexts import undisturbed
 from nsfrc.errors import NsfrcError, did_you_mean
 from nsfrc.models.model_file import find_model, is_model_file
+from nsfrc.models.perceptions import BUILT_IN, address, names
 from nsfrc.perception.base import Fit, Perception
 from nsfrc.perception.vectors import Crisp, Wishes
 from nsfrc.perception.weights import checksum, load_into
@@ -23,19 +23,8 @@ from nsfrc.trust import refuse, search_path, would_run
 
 __all__ = ["Perception", "Used", "adopt", "create", "names", "usable_device", "used_weights"]
 
-GROUP = "nsfrc.perception"  # entry points of other packages: a name and "module:Class"
-BUILT_IN = {
-    "yolo": "nsfrc.perception.yolo:Yolo",
-    "yolo_clevr": "nsfrc.perception.yolo_clevr:YoloClevr",
-    "slot_attention": "nsfrc.perception.slot_attention:SlotAttention",
-}
 DEVICES = ("cpu", "cuda", "mps", "xpu")  # kinds to suggest
 BUILT_IN_MODULES = {address.partition(":")[0] for address in BUILT_IN.values()}
-
-
-def names() -> list[str]:
-    """Every name that `create` knows, besides "module:Class"."""
-    return sorted({*BUILT_IN, *(found.name for found in entry_points(group=GROUP))})
 
 
 class Adapted(Perception):
@@ -175,16 +164,8 @@ def usable_device(device: str) -> str:
 
 
 def _find(name: str, beside: Path | None = None, trust: bool = False, asker: str | None = None) -> Any:
-    if name in BUILT_IN:
-        return _imported(name, BUILT_IN[name])
-    for found in entry_points(group=GROUP):
-        if found.name == name:
-            return _imported(name, found.value)
-    if ":" in name:
-        return _users(name, beside, trust, asker)
-    hint = did_you_mean(name, names()) or f"there are {', '.join(names())}"
-    raise NsfrcError(f"there is no perception called {name!r}: {hint}; for your own give a model file, best.onnx, or "
-                     f"write module:Class")
+    found = address(name)
+    return _users(name, beside, trust, asker) if found is None else _imported(name, found)
 
 
 def _users(name: str, beside: Path | None, trust: bool, asker: str | None) -> Any:

@@ -12,6 +12,7 @@ from safetensors.torch import save_file
 
 from nsfrc import perception
 from nsfrc.errors import NsfrcError
+from nsfrc.models import perceptions
 from tests.perception.support import random_yolo, stored
 
 OWN = """
@@ -132,9 +133,9 @@ def test_a_module_that_cannot_be_imported(own: str, tmp_path: Path) -> None:
 
 def test_entry_points_of_other_packages(own: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are installed, and so need no trust; the current folder is not looked into for them."""
-    found = [EntryPoint("theirs", f"{own}:Plain", perception.GROUP)]
-    monkeypatch.setattr(perception, "entry_points", lambda group: found if group == perception.GROUP else [])
-    assert perception.names() == sorted(["theirs", *perception.BUILT_IN])
+    found = [EntryPoint("theirs", f"{own}:Plain", perceptions.GROUP)]
+    monkeypatch.setattr(perceptions, "entry_points", lambda group: found if group == perceptions.GROUP else [])
+    assert perception.names() == sorted(["theirs", *perceptions.BUILT_IN])
     with pytest.raises(NsfrcError, match=f"cannot import {own}: ModuleNotFoundError: .*is it installed"):
         perception.create("theirs", 2)
     monkeypatch.syspath_prepend(tmp_path)
