@@ -20,22 +20,23 @@ from nsfrc.compiler.grounded import NOTHING, GroundProgram
 from nsfrc.compiler.passes.greedy import Counted, Products, distinct_rows
 
 # Ties between equally frequent pairs fall differently for each seed; the smaller a program, the more of them it tries:
-# its last per cent is in the ties, and trying them is cheap. Where the first few seeds do equally well, ties do not
-# matter and the others are not tried.
-SEEDS, SEARCHED_ROWS, EQUAL_SEEDS = 16, 12_000, 3
+# its last per cent is in the ties, and trying them is cheap. It gives up after so many that are no better.
+SEEDS, SEARCHED_ROWS, PATIENCE = 16, 12_000, 3
 
 
 def share(program: GroundProgram) -> GroundProgram:
     seeds = max(1, min(SEEDS, SEARCHED_ROWS // max(1, program.rows)))
-    components, counted, tried = _Components(program), Counted(), list[GroundProgram]()
+    components, counted, best, best_seed = _Components(program), Counted(), program, 0
     for seed in range(seeds):
         products = Products(program.slots, seed, counted)
         rows = products.shrink(components.rows(products))
         nodes, rows = _inline_single_uses(products.nodes(), rows, program.slots)
-        tried.append(replace(program, factors=rows, nodes=nodes))
-        if not products.chosen or (len(tried) == EQUAL_SEEDS and len({one.products for one in tried}) == 1):
-            break
-    return min(tried, key=lambda one: one.products)
+        shared = replace(program, factors=rows, nodes=nodes)
+        if seed == 0 or shared.products < best.products:
+            best, best_seed = shared, seed
+        if not products.chosen or seed - best_seed == PATIENCE:
+            break  # other seeds would do the same, or no better
+    return best
 
 
 class _Components:
