@@ -7,7 +7,7 @@ from pathlib import Path
 
 from nsfrc.compiler.ground import MAX_ROWS
 from nsfrc.compiler.parse import read
-from nsfrc.compiler.stages import DEFAULT, Options, check_sentences
+from nsfrc.compiler.stages import DEFAULT, Options, check_sentences, uncollected
 from nsfrc.errors import CompileError, Diagnostic, Diagnostics, NsfrcError
 from nsfrc.records import dataclass
 
@@ -26,6 +26,7 @@ class Findings:
     atoms: int | None = None
 
 
+@uncollected()
 def findings(source: Path, data: bytes | None = None, options: Options = DEFAULT) -> Findings:
     """Read and check a program as far as it can be refused. data: its text, where that is not in the file `source`."""
     found = Diagnostics()
