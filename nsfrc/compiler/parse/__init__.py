@@ -5,8 +5,8 @@
     find_program("twopairs")                             ->  Path of a file or of a shipped program
 
 Nothing here raises on any text: syntax errors go to `found`, and reading goes on behind the '.' that
-ends the bad sentence. The grammar is `grammars/prolog.lark`; `plain` reads most sentences without it, and it is built for
-the first one that is not plain.
+ends the bad sentence. The grammar is `grammars/prolog.lark`; `plain` reads most sentences without it, and it is built
+for the first one that is not plain.
 """
 
 from nsfrc.compiler.parse.files import find_program, read, shipped_programs
