@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import permutations
-from math import log2
 
 import numpy as np
 
 from nsfrc.learning.kernels import IGNORED, NEGATIVE, POSITIVE
+from nsfrc.learning.lengths import cost_of
 from nsfrc.learning.relations import Relation
 from nsfrc.learning.scoring import LEAST_GAIN, Scoring
 from nsfrc.learning.search import TIES, Clause, Limits, Progress, Search, canonical, covered, in_order
@@ -176,15 +176,6 @@ class Cover:
             hit |= covered(self.tables, found[i].literals)
         tp, fp = int((hit & (self.label == POSITIVE)).sum()), int((hit & (self.label == NEGATIVE)).sum())
         return float(scoring.exceptions(tp, fp)) + sum(found[i].cost for i in some)
-
-
-def cost_of(literals: Sequence[Literal], relations: list[Relation]) -> float:
-    """Bits of a clause, as the search counts them."""
-    cost, k = 0.0, 0
-    for number, (relation, args) in enumerate(literals, 1):
-        cost += relations[relation].bits + len(args) * log2(k + 1) - log2(number)
-        k = max([k, *(a + 1 for a in args)])
-    return cost
 
 
 def renamed(literals: Sequence[Literal], relations: list[Relation]) -> tuple[Literal, ...]:

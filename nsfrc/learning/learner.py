@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from nsfrc.learning.extended import relations
 from nsfrc.learning.kernels import IGNORED, NEGATIVE, POSITIVE
 from nsfrc.learning.relations import Basis
 from nsfrc.learning.search import Clause, Limits, Progress, covered
+from nsfrc.learning.searched import Kept, mark_of, restored, stored
 from nsfrc.learning.seen import Seen, see
 from nsfrc.learning.source import SourceText
 from nsfrc.learning.tables import Tables
@@ -77,6 +78,7 @@ class Learner:
     options: Options = field(default_factory=Options)
     tell: Callable[[str, Progress], None] = lambda what, progress: None
     stopped: Callable[[], bool] = lambda: False
+    kept: Kept | None = None
 
     def __post_init__(self) -> None:
         self.options.refuse()
@@ -94,6 +96,9 @@ class Learner:
         known = [np.where(self.train, label, np.nan) for label in self.labels]
         self.relations = relations(self.basis, known)
         self.tables = Tables(self.relations, self.seen.present)
+        if self.kept is not None:
+            self.kept.begin(mark_of(self.relations, self.seen.present, self.labels, self.learning,
+                                    replace(self.options, seconds=None)))
 
     def _check_labels(self) -> None:
         for target, label in zip(self.learning.targets, self.labels, strict=True):
@@ -167,26 +172,43 @@ class Learner:
         return found
 
     def _one(self, target: ir.Target, label: np.ndarray, limits: Limits) -> Found:
-        theory = self._cover(target, label, np.isfinite(label), limits)
+        theory = self._searched(f"{target} of all", target, label, np.isfinite(label), limits)
         if not self.held_out.any() or limits.over():
             return Found(target, label, theory)
-        trial = self._cover(target, label, self.train, limits)
+        trial = self._searched(f"{target} of some", target, label, self.train, limits)
         checked = self.held_out & np.isfinite(label)
         truth = label[checked] == 1
         said = self.covered(trial.clauses or ((trial.best,) if trial.best else ()))[checked]
         return Found(target, label, theory, trial, float((said == truth).mean()),
                      float(max(truth.mean(), 1 - truth.mean())))
 
-    def _cover(self, target: ir.Target, label: np.ndarray, known: np.ndarray, limits: Limits) -> Theory:
-        marked = np.where(label == 1, POSITIVE, NEGATIVE)
-        marked = np.where(known & np.isfinite(label), marked, IGNORED).astype(np.int8)
+    def _searched(
+        self, name: str, target: ir.Target, label: np.ndarray, known: np.ndarray, limits: Limits
+    ) -> Theory:
+        """The clauses that `known` labels give, found now or by an earlier run. name: of the search."""
         self.progress = Progress(tell=lambda progress: self.tell(str(target), progress))
-        most, like = self._most()
-        theory = Cover(self.tables, marked, limits, self.options.noise, self.options.clauses, self.seen.numbers, most,
-                       like, self.progress).run()
+        there = None if self.kept is None else self.kept.recall(name)
+        if there is not None:
+            try:
+                theory = restored(there, self.tables, self.seen.numbers, self.progress)
+            except ValueError as error:
+                raise NsfrcError(f"the checkpoint has what this version did not write ({error}): delete it and start "
+                                 f"without --resume") from None
+        else:
+            before = len(self.tables.relations)
+            theory = self._cover(label, known, limits)
+            if self.kept is not None and theory.complete:
+                self.kept.keep(name, stored(theory, self.progress, self.tables.relations[before:]))
         self.scored += self.progress.scored
         self.seconds += self.progress.seconds
         return theory
+
+    def _cover(self, label: np.ndarray, known: np.ndarray, limits: Limits) -> Theory:
+        marked = np.where(label == 1, POSITIVE, NEGATIVE)
+        marked = np.where(known & np.isfinite(label), marked, IGNORED).astype(np.int8)
+        most, like = self._most()
+        return Cover(self.tables, marked, limits, self.options.noise, self.options.clauses, self.seen.numbers, most,
+                     like, self.progress).run()
 
     def _most(self) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
         """What `max(N)` of body says: relation → how often, and which ones count for it."""

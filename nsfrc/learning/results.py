@@ -24,7 +24,6 @@ from nsfrc.program import Program, from_compilation
 
 LISTED = 10  # alternatives that the text lists
 CRISP = 0.02  # values nearer to 0 or 1 than this are taken as such
-BETTER = 1e-3  # by how much the soft loss of an alternative must be lower to take its place
 
 
 class NothingLearnt(NsfrcError):
@@ -134,7 +133,10 @@ class _Writer:
         return bool(((inputs > CRISP) & (inputs < 1 - CRISP)).any())
 
     def _weighed(self, i: int) -> list[float | None]:
-        """The weight of each clause among its alternatives; one that soft values prefer takes its place."""
+        """The weight of each clause among its alternatives.
+
+        One that soft values prefer takes its place, if it tells the labels in fewer bits, its own length among them.
+        """
         one = self.found[i]
         weights: list[float | None] = [None] * len(one.theory.clauses)
         if len(one.theory.clauses) != 1 or not one.theory.alternatives[0] or not self._soft():
@@ -147,15 +149,19 @@ class _Writer:
         known = np.isfinite(one.label)
         weighed = soft.weigh(together, alone, f"{ir.quoted(head)}/{len(one.target.constants)}", 0,
                              self.learner.evidence, one.label, self.learner.train & known,
-                             self.learner.held_out & known)
-        best = int(np.argmin(weighed.losses))
-        if weighed.losses[best] >= weighed.losses[0] - BETTER:
-            best = 0
+                             self.learner.held_out & known, self._noise(one))
+        best = int(np.argmin([bits + each.cost for bits, each in zip(weighed.bits, candidates, strict=True)]))
         order = [best, *(n for n in range(len(candidates)) if n != best)]
         chosen = tuple(candidates[n] for n in order)
         theory = replace(one.theory, clauses=chosen[:1], alternatives=(chosen[1:],))
         self.found[i] = replace(one, theory=theory)
         return [weighed.weights[best]]
+
+    def _noise(self, one: Found) -> float:
+        """The share of wrong labels: as it was given, or what the clauses that were found get wrong."""
+        known = np.isfinite(one.label)
+        wrong = (self.learner.covered(one.theory.clauses) != (one.label == 1)) & known
+        return self.learner.options.noise or min((int(wrong.sum()) + 1) / (int(known.sum()) + 2), 0.49)
 
     def _free(self, name: str) -> str:
         while name in self.words.taken:

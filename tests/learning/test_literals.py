@@ -9,10 +9,11 @@ import pytest
 import torch
 
 import nsfrc
-from nsfrc.learning.covering import cost_of, renamed, subsumes
+from nsfrc.learning.covering import renamed, subsumes
 from nsfrc.learning.evidence import FromWorlds
 from nsfrc.learning.extended import cuts, relations, rounded
 from nsfrc.learning.learner import compile_base
+from nsfrc.learning.lengths import cost_of
 from nsfrc.learning.relations import Basis
 from nsfrc.learning.scoring import Scoring
 from nsfrc.learning.search import Clause, canonical, covered
