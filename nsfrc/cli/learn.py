@@ -287,20 +287,20 @@ def _train_concepts(learnt: Learnt, out: Path) -> Path:
 def _tell(learnt: Learnt, written: list[Path], as_json: bool) -> None:
     if as_json:
         rows = [{"target": c.target, "text": c.text, "true": c.true, "false": c.false, "alternatives": c.alternatives,
-                 "weight": c.weight, "apart": c.apart} for c in learnt.clauses]
+                 "narrower": c.narrower, "weight": c.weight, "apart": c.apart} for c in learnt.clauses]
         click.echo(json.dumps({"clauses": rows, "scores": learnt.scores, "remarks": learnt.remarks,
                                "complete": learnt.complete, "tried": learnt.learner.scored,
                                "written": [str(path) for path in written]}))
         return
     for clause in learnt.clauses:
         click.echo(f"{clause.text}\n    covers {clause.true} true and {clause.false} false examples")
-        if clause.alternatives:
-            count = len(clause.alternatives)
-            explain = "s explain" if count > 1 else " explains"
-            click.echo(f"    {count} other clause{explain} these labels as well, such as")
-            click.echo("\n".join(f"      {line}" for line in clause.alternatives[0].split("\n")))
-            if clause.apart:
-                click.echo(f"    a label of {clause.apart[0]} would tell them apart")
+        for what, others in (("other", clause.alternatives), ("narrower", clause.narrower)):
+            if others:
+                explain = "s explain" if len(others) > 1 else " explains"
+                click.echo(f"    {len(others)} {what} clause{explain} these labels as well, such as")
+                click.echo("\n".join(f"      {line}" for line in others[0].split("\n")))
+        if clause.apart:
+            click.echo(f"    a label of {clause.apart[0]} would tell them apart")
         click.echo()
     for name, value in learnt.scores.items():
         if name.endswith(" validation"):

@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from math import comb, lgamma, log, log2
 
 import numpy as np
@@ -26,6 +26,7 @@ from nsfrc.learning.tables import Literal, Table
 NEXT = log2(3)  # another literal of the same objects, one of others, or the end
 
 
+@cache
 def factorial_bits(n: int) -> float:
     """log2(n!)"""
     return lgamma(n + 1) / log(2)

@@ -34,8 +34,9 @@ class NothingLearnt(NsfrcError):
 class LearntClause:
     """A clause as text with what it covers of the labelled examples; target: whose it is.
 
-    alternatives: clauses that get as many of these right. weight: of the clause among them in the soft step, where
-    values are not all 0 or 1. apart: names of examples without label on which some of them differ.
+    alternatives: clauses that get as many of these right; narrower: such that ask for more than this one does. weight:
+    of the clause among its alternatives in the soft step, where values are not all 0 or 1. apart: names of examples
+    without label on which some of all these differ.
     """
 
     target: str
@@ -45,6 +46,7 @@ class LearntClause:
     alternatives: tuple[str, ...] = ()
     weight: float | None = None
     apart: tuple[str, ...] = ()
+    narrower: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -183,17 +185,18 @@ class _Writer:
         return f"{ir.quoted(target.name)}({', '.join(map(ir.quoted, types))})" if types else ir.quoted(target.name)
 
     def _clause(self, one: Found, i: int, weight: float | None) -> LearntClause:
-        clause, others = one.theory.clauses[i], one.theory.alternatives[i]
+        clause, others, narrower = one.theory.clauses[i], one.theory.alternatives[i], one.theory.narrower[i]
         hit = covered(self.learner.tables, clause.literals)
         unknown = ~np.isfinite(one.label)
         apart = np.zeros(len(hit), dtype=bool)
-        for other in others:
+        for other in (*others, *narrower):
             apart |= (covered(self.learner.tables, other.literals) != hit) & unknown
         names = tuple(self.learner.evidence.names[b] for b in np.flatnonzero(apart).tolist())
         head = one.target.name
         return LearntClause(str(one.target), self.words.clause(head, clause), int((hit & (one.label == 1)).sum()),
                             int((hit & (one.label == 0)).sum()),
-                            tuple(self.words.clause(head, other) for other in others), weight, names)
+                            tuple(self.words.clause(head, other) for other in others), weight, names,
+                            tuple(self.words.clause(head, other) for other in narrower))
 
     def _rules(self, clauses: Sequence[LearntClause]) -> str:
         """The learnt clauses with their comments, then the helpers."""
@@ -202,11 +205,11 @@ class _Writer:
         for clause in clauses:
             yes, no = (int((label[clause.target] == value).sum()) for value in (1, 0))
             lines = [f"% Covers {clause.true} of {yes} true examples and {clause.false} of {no} false ones."]
-            if clause.alternatives:
-                count = len(clause.alternatives)
-                lines.append(f"% {count} other clause{'s explain' if count > 1 else ' explains'} these labels as well:")
-                lines += [f"%   {line}" for other in clause.alternatives[:LISTED] for line in other.split("\n")]
-                lines += [f"%   and {count - LISTED} more."] if count > LISTED else []
+            lines += _listed("{} these labels as well:", "other clause explains", "other clauses explain",
+                             clause.alternatives)
+            lines += _listed("{} these labels as well; what is added, all true examples have:",
+                             "narrower clause explains", "narrower clauses explain", clause.narrower)
+            if clause.alternatives or clause.narrower:
                 lines.append(_told_apart(clause))
             parts.append("\n".join([*lines, clause.text]))
         helpers = self.words.helpers([clause for one in self.found for clause in one.theory.clauses])
@@ -281,6 +284,16 @@ class _Writer:
                 return text
             text = here.background(keys)
         return text
+
+
+def _listed(words: str, one: str, several: str, clauses: Sequence[str]) -> list[str]:
+    """Comments with some clauses, none for none."""
+    if not clauses:
+        return []
+    count = len(clauses)
+    lines = [f"% {count} {words.format(several if count > 1 else one)}"]
+    lines += [f"%   {line}" for clause in clauses[:LISTED] for line in clause.split("\n")]
+    return lines + ([f"%   and {count - LISTED} more."] if count > LISTED else [])
 
 
 def _told_apart(clause: LearntClause) -> str:

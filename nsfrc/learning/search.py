@@ -10,7 +10,7 @@ to the names of variables the first stays.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from math import log2
 
@@ -193,23 +193,35 @@ class Search:
             return False
         return float(self.scoring.most(tp)) - cost - self.cheapest <= max(self.best.score - TIES, 0.0)
 
-    def _refined(self, clause: Clause, k: int) -> Iterator[_Scored]:
-        """The clause with one literal more, and k variables."""
+    def narrowed(self, clause: Clause, kinds: Collection[str]) -> Iterator[Clause]:
+        """The clause with one literal more, of certain kinds, that covers the same, if not by the same objects."""
+        wanted = np.array([one.kind in kinds for one in self.relations])
+        for k in range(clause.k, min(clause.k + 1, self.last) + 1):
+            if k and self.tables.fits(k):
+                for scored in self._refined(clause, k, wanted):
+                    for i in np.flatnonzero((scored.tp == clause.tp) & (scored.fp == clause.fp)).tolist():
+                        yield self._clause(scored, i, k)
+
+    def _refined(self, clause: Clause, k: int, wanted: np.ndarray | None = None) -> Iterator[_Scored]:
+        """The clause with one literal more, and k variables. wanted: of which relations, whether it is worth it or not.
+        """
         length = Length.of(clause.literals, self.relations)
         if k:
             table = self.tables.table(k)
-            wanted = (1 << k) - (1 << clause.k)
-            fits = (table.needed & wanted) == wanted
+            new = (1 << k) - (1 << clause.k)
+            fits = (table.needed & new) == new
             if k > clause.k + 1:  # new variables stand in their order
                 fits &= table.rising
             fits &= self._free(clause)[table.relation]
             for literal in clause.literals:
                 if literal[1]:
                     fits[table.row[literal]] = False
-            rows, cost = self._worth(clause, length, table, np.flatnonzero(fits), table.relation)
+            if wanted is not None:
+                fits &= wanted[table.relation]
+            rows, cost = self._worth(clause, length, table, np.flatnonzero(fits), table.relation, wanted is None)
             if len(rows):
                 yield self._scored(clause, table, rows, cost, clause_bits(self.tables, clause.literals, k))
-        if k == clause.k and self.tables.whole:
+        if k == clause.k and self.tables.whole and wanted is None:
             fits = self._free(clause)[self.tables.whole]
             for literal in clause.literals:
                 if not literal[1]:
@@ -219,11 +231,13 @@ class Search:
                 yield self._scored(clause, None, rows, cost, covered(self.tables, clause.literals))
 
     def _worth(self, clause: Clause, length: Length, table: Table | None, rows: np.ndarray,
-               relation: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+               relation: np.ndarray, pruned: bool = True) -> tuple[np.ndarray, np.ndarray]:
         """Which literals leave a chance to beat the best, and what the clause costs with each; relation: of rows."""
         tp = clause.tp if clause.literals else self.scoring.P - self.scoring.tp
         chosen = relation[rows]
         cost = length.with_one_more(table, rows, self.bits[chosen], self.several[chosen])
+        if not pruned:
+            return rows, cost
         worth = self.scoring.most(tp) - cost > max(self.best.score - TIES, 0.0)
         return rows[worth], cost[worth]
 

@@ -44,6 +44,7 @@ def stored(theory: Theory, progress: Progress, added: Sequence[Relation]) -> dic
     return {
         "clauses": [_plain(one) for one in theory.clauses],
         "alternatives": [[_plain(one) for one in some] for some in theory.alternatives],
+        "narrower": [[_plain(one) for one in some] for some in theory.narrower],
         "best": None if theory.best is None else _plain(theory.best),
         "saved": theory.saved, "scored": progress.scored, "seconds": progress.seconds, "variables": progress.variables,
         "added": [[*one.cut, one.bits] for one in added if one.cut is not None],
@@ -60,9 +61,10 @@ def restored(
             tables.add(number_relation(name, op, float(cut), values, float(bits)))
         progress.scored, progress.seconds = int(kept["scored"]), float(kept["seconds"])
         progress.variables = int(kept["variables"])
+        others, narrower = (tuple(tuple(_clause(one, tables) for one in some) for some in kept[name])
+                            for name in ("alternatives", "narrower"))
         return Theory(
-            tuple(_clause(one, tables) for one in kept["clauses"]),
-            tuple(tuple(_clause(one, tables) for one in some) for some in kept["alternatives"]),
+            tuple(_clause(one, tables) for one in kept["clauses"]), others, narrower,
             None if kept["best"] is None else _clause(kept["best"], tables), float(kept["saved"]))
     except (KeyError, TypeError, IndexError, AttributeError) as error:
         raise ValueError(f"not a search: {error}") from None

@@ -124,7 +124,8 @@ CLOSEBY = """:- include('kandinsky.pl').
 
 
 def _started(learn: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    return subprocess.Popen([sys.executable, "-c", "from nsfrc.cli import main; main()", *learn], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    command = [sys.executable, "-c", "from nsfrc.cli import main; main()", *learn]
+    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
 
 
 @pytest.mark.parametrize("learn", [FACTS, IMAGES], ids=["facts", "images"])
