@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import random
+import os
 import re
 import signal
 import subprocess
 import sys
-import time
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -123,32 +121,16 @@ CLOSEBY = """:- include('kandinsky.pl').
 """
 
 
-def _started(learn: tuple[str, ...]) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-c", "from nsfrc.cli import main; main()", *learn]
-    return subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-
-
 @pytest.mark.parametrize("learn", [FACTS, IMAGES], ids=["facts", "images"])
 def test_killed_at_any_moment_and_resumed(facts: Path, run: Run, learn: tuple[str, ...]) -> None:
     """However often a process is killed, from its start to its end, the last one writes the same program."""
     Path("closeby.pl").write_text(CLOSEBY)
     run.good("data", "kandinsky", "closeby", "--out", "figures", "--count", "64")
-    start = time.monotonic()
-    whole = _started((*learn, "--out", "whole.pl"))
-    assert whole.wait() == 0, whole.communicate()
-    took, rng = time.monotonic() - start, random.Random(7)
-    for _ in range(sample(2, 20)):
-        process = _started((*learn, "--resume"))
-        with suppress(subprocess.TimeoutExpired):
-            process.wait(rng.uniform(0.3, 1) * took)
-        process.kill()
-        process.communicate()
-        if process.returncode == 0:  # it was done already: the next begins again
-            assert Path("learnt.pl").read_bytes() == Path("whole.pl").read_bytes()
-            Path("learnt.pl").unlink()
-        else:
-            assert process.returncode == -signal.SIGKILL and not Path("learnt.pl").exists()
-    run.good(*learn, "--resume")
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-m", "tests.cli.killed", str(sample(3, 20)), *learn]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root})
+    ends = [line.split()[1] for line in done.stdout.splitlines()]
+    assert len(ends) == sample(3, 20) + 2 and set(ends) == {"0", "killed"}, done.stderr
     assert Path("learnt.pl").read_bytes() == Path("whole.pl").read_bytes()
     assert not Path("learnt.pl.checkpoint").exists()
 
