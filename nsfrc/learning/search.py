@@ -214,7 +214,7 @@ class Search:
                 fits &= table.rising
             fits &= self._free(clause)[table.relation]
             for literal in clause.literals:
-                if literal[1]:
+                if literal in table.row:  # which one that was cut anew is not
                     fits[table.row[literal]] = False
             if wanted is not None:
                 fits &= wanted[table.relation]

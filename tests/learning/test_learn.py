@@ -152,6 +152,26 @@ def test_confounded_labels_have_alternatives_and_what_tells_them_apart() -> None
     assert clause.apart == ("w80",) and "w80" in learnt.text and learnt.alternatives[clause.text]
 
 
+def test_what_a_rule_may_ask_for_as_well_is_listed() -> None:
+    """All triangles that make a world true are red, and there are others: red may be meant, or not."""
+    rng = np.random.default_rng(19)
+    examples, labels = [], []
+    while len(examples) < 100:
+        one = Objects(rng)
+        triangle, true = one.shapes == 2, len(examples) % 2 == 0
+        if any(triangle) == true and (one.colors[triangle] == 0).all():
+            examples.append(one.world())
+            labels.append(true)
+    apart = {"in(obj1,img)": 1.0, "color(obj1,blue)": 1.0, "shape(obj1,triangle)": 1.0}
+    learnt = _learn(None, [*examples, apart], [*labels, None], source=PROGRAM, names=[f"w{i}" for i in range(101)])
+    (clause,) = learnt.clauses
+    assert clause.text == "kp(X) :- in(A, X), shape(A, triangle)."
+    assert "kp(X) :- in(A, X), color(A, red), shape(A, triangle)." in clause.narrower
+    assert "what is added, all true examples have:" in learnt.text and clause.apart == ("w100",)
+    examples, labels = balanced(20, 100, lambda one: one.has("red", "triangle") > 0)
+    assert not _learn(None, examples, labels, source=PROGRAM).clauses[0].narrower  # nothing else is common to them
+
+
 def test_classes() -> None:
     source = PROGRAM.replace("learn(kp(image))", "learn([warm(image), cold(image)])")
     examples, labels = balanced(10, 80, lambda one: one.has("red") > 0)
