@@ -108,6 +108,7 @@ def command(
             found = learner.run()
         show.done()
         learnt = finish(learner, found)
+        show.remarks([remark for remark in learnt.remarks if remark not in learner.remarks])
         learnt.save(out)
         written = [out]
         if concepts:

@@ -88,6 +88,7 @@ class Learner:
         self.learning = learning
         self.remarks: list[str] = []
         self.progress, self.scored, self.seconds = Progress(), 0, 0.0
+        self._check_types()
         self._check_labels()
         self.train, self.held_out = self._split()
         self.seen: Seen = see(self.program, self.evidence)
@@ -99,6 +100,20 @@ class Learner:
         if self.kept is not None:
             self.kept.begin(mark_of(self.relations, self.seen.present, self.labels, self.learning,
                                     replace(self.options, seconds=None)))
+
+    def _check_types(self) -> None:
+        """A rule is about a whole example; without a type of objects it has no variables."""
+        source = self.program.source
+        for target in self.learning.targets:
+            for name, constant in zip(source.predicate(target.key).types, target.constants, strict=True):
+                if source.type(name).role != ir.INPUT:
+                    raise NsfrcError(
+                        f"{self.source.path}: {target} is about {ir.quoted(name)}, and rules are learnt for whole "
+                        f"examples, whose type is called image: write :- type(image, [{ir.quoted(constant)}]). "
+                        f"instead, and image wherever {ir.quoted(name)} is named")
+        if not any(one.role == ir.OBJECT for one in source.types):
+            self.remarks.append("no type is one of objects, so that clauses have no variables: if examples have "
+                                "several things each, declare their type with slots, as in :- type(object, slots(4)).")
 
     def _check_labels(self) -> None:
         for target, label in zip(self.learning.targets, self.labels, strict=True):
@@ -154,7 +169,9 @@ class Learner:
                     f"as {shown}: no rule can get all of them right")
 
     def _named(self, some: np.ndarray) -> list[str]:
-        return [self.evidence.names[int(b)] for b in some[:3]] + [f"{len(some) - 3} more"] * (len(some) > 3)
+        names = [self.evidence.names[int(b)] for b in some[:3]]
+        more = [f"{len(some) - 3} more"] * (len(some) > 3)
+        return [f"world {name}" if name.isdigit() else name for name in names] + more
 
     def limits(self, until: float | None) -> Limits:
         variables = dict(self.learning.variables)

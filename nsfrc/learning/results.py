@@ -125,7 +125,8 @@ class _Writer:
         text = self._trimmed(self._whole(body, thresholds))
         learner = self.learner
         complete = all(one.theory.complete for one in self.found)
-        return Learnt(text, tuple(clauses), scores, tuple(learner.remarks), complete, learner.source, learner)
+        remarks = (*learner.remarks, *(_doubt(one) for one in self.found if _no_better(one)))
+        return Learnt(text, tuple(clauses), scores, remarks, complete, learner.source, learner)
 
     def _compiled(self, text: str) -> Program:
         return from_compilation(compile_text(text, str(self.learner.source.path)))
@@ -284,6 +285,15 @@ class _Writer:
                 return text
             text = here.background(keys)
         return text
+
+
+def _no_better(one: Found) -> bool:
+    return one.right is not None and one.chance is not None and one.right <= one.chance
+
+
+def _doubt(one: Found) -> str:
+    return (f"the rules for {one.target} explain the labels they were found on, but those found without some of them "
+            f"get {one.right:.0%} of these right, chance {one.chance:.0%}: give more labels before you rely on them")
 
 
 def _listed(words: str, one: str, several: str, clauses: Sequence[str]) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from nsfrc.learning.covering import Cover
 from nsfrc.learning.extended import number_relation
 from nsfrc.learning.kernels import NEGATIVE, POSITIVE
 from nsfrc.learning.relations import priced
-from nsfrc.learning.results import NothingLearnt
+from nsfrc.learning.results import NothingLearnt, finish
 from nsfrc.learning.search import Limits
 from nsfrc.learning.tables import Tables
 from tests.learning.support import PROGRAM, Objects, balanced, worlds
@@ -117,6 +118,39 @@ def test_what_cannot_be_learnt_from_is_said() -> None:
                     + "kp(X) :- in(_, X).")
     with pytest.raises(NsfrcError, match="noise must be"):
         _learn(None, examples, [True, False] * 6, source=PROGRAM, noise=0.7)
+
+
+OWN = """:- type(image, [scene]).
+:- type(vehicle, slots(3)).
+:- type(kind, [car, bike]).
+:- neural(in(vehicle, image)).
+:- neural(kind(vehicle, kind)).
+:- learn(danger(image)).
+"""
+
+
+def test_a_world_of_ones_own_and_what_it_must_declare() -> None:
+    kinds = [(i % 2, i // 2 % 2, i // 4 % 2) for i in range(40)]
+    examples = [{f"{atom}(vehicle{n},{what})": 1.0 for n, kind in enumerate(some, 1)
+                 for atom, what in (("in", "scene"), ("kind", ("car", "bike")[kind]))} for some in kinds]
+    labels = [sum(some) > 1 for some in kinds]
+    learnt = _learn(None, examples, labels, source=OWN)
+    assert learnt.clauses[0].text == "danger(X) :- in(A, X), in(B, X), kind(A, bike), kind(B, bike)."
+    scenes = OWN.replace("type(image", "type(scene").replace(", image)", ", scene)").replace("(image)", "(scene)")
+    with pytest.raises(NsfrcError, match=r"danger\(scene\) is about scene.*write :- type\(image, \[scene\]\)"):
+        _learn(None, examples, labels, source=scenes)
+    listed = OWN.replace("slots(3)", "[vehicle1, vehicle2, vehicle3]")
+    learnt = _learn(None, examples, [bool(some[0]) for some in kinds], source=listed)
+    assert "no type is one of objects" in learnt.remarks[0] and "kind(vehicle1, bike)" in learnt.text
+
+
+def test_rules_that_do_no_better_than_chance_on_labels_held_out_are_doubted() -> None:
+    examples, labels = balanced(21, 60, lambda one: one.has("red") > 0)
+    learner = _learn(None, examples, labels, source=PROGRAM).learner
+    (found,) = learner.run()
+    for right, doubted in ((found.right, False), (0.5, True), (0.4, True)):
+        remarks = finish(learner, [replace(found, right=right, chance=0.5)]).remarks
+        assert any("before you rely on them" in remark for remark in remarks) == doubted
 
 
 def test_doubtful_examples_are_remarked_on() -> None:
