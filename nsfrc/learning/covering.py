@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, combinations, permutations
-from math import log2
 
 import numpy as np
 
@@ -168,14 +167,11 @@ class Cover:
 
         Only where chance does not explain that all examples have it, as so many of the negatives have not.
         """
-        negative = left == NEGATIVE
         found: list[tuple[float, Clause]] = []
         for one in search.narrowed(clause, (PLAIN, SHARED)):
             new = [literal for literal in one.literals if literal not in clause.literals]
-            more = renamed(new, search.relations)
-            share = (int((covered(self.tables, more) & negative).sum()) + 1) / (int(negative.sum()) + 2)
-            surprise = -clause.tp * log2(share) - (one.cost - clause.cost)
-            if more and surprise > 0 and not any(self._implied(clause, literal, left) for literal in new):
+            surprise = self._unlikely(clause, new, one.k, left) - (one.cost - clause.cost) if new else 0.0
+            if surprise > 0 and not any(self._implied(clause, literal, left) for literal in new):
                 found.append((surprise, self.judged(one.literals, left, scoring)))
         chosen: list[Clause] = []
         for _, one in sorted(found, key=lambda pair: -pair[0]):
@@ -184,6 +180,22 @@ class Cover:
             if len(chosen) == NARROWER:
                 break
         return chosen
+
+    def _unlikely(self, clause: Clause, new: Sequence[Literal], k: int, left: np.ndarray) -> float:
+        """Bits of how unlikely it is that all positives of a clause have more by chance; k: variables of both together.
+
+        Chance is how many negatives have it anywhere; or how often any objects of these have it, if that is less, for
+        as many objects as fit the clause.
+        """
+        more = renamed(new, self.tables.relations)
+        negative, positive = left == NEGATIVE, (left == POSITIVE) & covered(self.tables, clause.literals)
+        anywhere = (int((covered(self.tables, more) & negative).sum()) + 1) / (int(negative.sum()) + 2)
+        few = 1 + max(a for _, args in more for a in args)
+        had, of = (int(_counts(bits, self.tables.table(few).starts)[negative].sum())
+                   for bits in (clause_bits(self.tables, more, few), self.tables.table(few).every))
+        fitting = _counts(clause_bits(self.tables, clause.literals, k), self.tables.table(k).starts)[positive]
+        among = 1 - (1 - (had + 1) / (of + 2)) ** fitting
+        return float(-np.log2(np.minimum(among, anywhere)).sum())
 
     def _implied(self, clause: Clause, literal: Literal, left: np.ndarray) -> bool:
         """Whether one or two literals of the clause never go without another: different shapes, of a cube and a sphere.
@@ -224,6 +236,12 @@ class Cover:
             hit |= covered(self.tables, found[i].literals)
         tp, fp = int((hit & (self.label == POSITIVE)).sum()), int((hit & (self.label == NEGATIVE)).sum())
         return float(scoring.exceptions(tp, fp)) + sum(found[i].cost for i in some)
+
+
+def _counts(bits: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """[B]: how many bits each example has."""
+    before = np.concatenate([[0], np.cumsum(np.bitwise_count(bits), dtype=np.int64)])
+    return np.asarray(before[starts[1:]] - before[starts[:-1]])
 
 
 def renamed(literals: Sequence[Literal], relations: list[Relation]) -> tuple[Literal, ...]:
