@@ -130,7 +130,7 @@ def test_killed_at_any_moment_and_resumed(facts: Path, run: Run, learn: tuple[st
     command = [sys.executable, "-m", "tests.cli.killed", str(sample(3, 20)), *learn]
     done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root})
     ends = [line.split()[1] for line in done.stdout.splitlines()]
-    assert len(ends) == sample(3, 20) + 2 and set(ends) == {"0", "killed"}, done.stderr
+    assert len(ends) == sample(3, 20) + 3 and set(ends) == {"0", "killed"}, done.stderr
     assert Path("learnt.pl").read_bytes() == Path("whole.pl").read_bytes()
     assert not Path("learnt.pl.checkpoint").exists()
 
