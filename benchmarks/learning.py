@@ -56,7 +56,7 @@ class LearningRow:
     tried: int
     rate: float
     others: int
-    narrower: int
+    narrower: int | None
     wrong: int | None
     true_wrong: int | None
     saved: float | None

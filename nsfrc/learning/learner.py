@@ -17,7 +17,7 @@ from nsfrc.learning.extended import relations
 from nsfrc.learning.kernels import IGNORED, NEGATIVE, POSITIVE
 from nsfrc.learning.relations import Basis
 from nsfrc.learning.search import Clause, Limits, Progress, covered
-from nsfrc.learning.searched import Kept, mark_of, restored, stored
+from nsfrc.learning.searched import Kept, restored, search_mark, stored
 from nsfrc.learning.seen import Seen, see
 from nsfrc.learning.source import SourceText
 from nsfrc.learning.tables import Tables
@@ -98,7 +98,7 @@ class Learner:
         self.relations = relations(self.basis, known)
         self.tables = Tables(self.relations, self.seen.present)
         if self.kept is not None:
-            self.kept.begin(mark_of(self.relations, self.seen.present, self.labels, self.learning,
+            self.kept.begin(search_mark(self.relations, self.seen.present, self.labels, self.learning,
                                     replace(self.options, seconds=None)))
 
     def _check_types(self) -> None:

@@ -156,7 +156,8 @@ class _Writer:
         best = int(np.argmin([bits + each.cost for bits, each in zip(weighed.bits, candidates, strict=True)]))
         order = [best, *(n for n in range(len(candidates)) if n != best)]
         chosen = tuple(candidates[n] for n in order)
-        theory = replace(one.theory, clauses=chosen[:1], alternatives=(chosen[1:],))
+        narrower = one.theory.narrower if best == 0 else ((),)  # which are those of the first
+        theory = replace(one.theory, clauses=chosen[:1], alternatives=(chosen[1:],), narrower=narrower)
         self.found[i] = replace(one, theory=theory)
         return [weighed.weights[best]]
 
