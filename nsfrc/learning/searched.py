@@ -28,7 +28,9 @@ class Kept(Protocol):
     def keep(self, name: str, searched: Mapping[str, Any]) -> None: ...
 
 
-def search_mark(relations: Sequence[Relation], present: np.ndarray, labels: Sequence[np.ndarray], *options: object) -> str:
+def search_mark(
+    relations: Sequence[Relation], present: np.ndarray, labels: Sequence[np.ndarray], *options: object
+) -> str:
     """A checksum of all that decides what a search finds."""
     code = hashlib.blake2b(repr((__version__, *options)).encode("utf-8", "surrogateescape"), digest_size=16)
     for array in (present, *labels):
