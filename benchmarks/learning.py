@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
@@ -19,13 +19,14 @@ import torch
 
 from nsfrc.benchmarks import learning_tasks as tasks
 from nsfrc.benchmarks.learning_tasks import SEEDS, Examples
+from nsfrc.benchmarks.learning_verdicts import Verdict, confounded, verdict
 from nsfrc.benchmarks.parts import KANDINSKY, Judged, Part, Results, Table, markdown
 from nsfrc.contexts import torch_threads
 from nsfrc.data import patterns
 from nsfrc.data.render import render
 from nsfrc.learning.api import label_rows
 from nsfrc.learning.evidence import FromObjects
-from nsfrc.learning.learner import Learner, Options, compile_base
+from nsfrc.learning.learner import Found, Learner, Options, compile_base
 from nsfrc.learning.results import Learnt, NothingLearnt, finish
 from nsfrc.learning.source import SourceText
 
@@ -39,7 +40,8 @@ PICTURES, FRESH_PICTURES = 200, 400
 class LearningRow:
     """One run. true_rule: it says what the true rule does in all random worlds; agreement: in which share of them.
 
-    seconds: of one core. tried: clauses. others: alternatives that explain the labels as well.
+    seconds: of one core. tried: clauses. others: alternatives that explain the labels as well; narrower: such that ask
+    for more. confounded: classes that list a clause which only training scenes all have. The others as in `Verdict`.
     """
 
     task: str
@@ -54,6 +56,14 @@ class LearningRow:
     tried: int
     rate: float
     others: int
+    narrower: int | None
+    wrong: int | None
+    true_wrong: int | None
+    saved: float | None
+    true_saved: float | None
+    why: str | None
+    listed: bool | None
+    confounded: int | None
     rule: str
 
     def __str__(self) -> str:
@@ -62,21 +72,23 @@ class LearningRow:
                 f"{self.seconds:6.1f} s  {self.tried:>9,} clauses")
 
 
-def learnt_from(text: str, examples: Examples, seed: int) -> tuple[Learnt | None, Learner, float]:
-    """What is learnt, None for nothing, and the processor seconds that it took."""
+def learnt_from(text: str, examples: Examples, seed: int) -> tuple[Learnt | None, Learner, list[Found], float]:
+    """What is learnt, None for nothing; how; and the processor seconds that it took."""
     start = time.process_time()
     source = SourceText.of(None, text)
     rows = label_rows(compile_base(source), [int(one) for one in examples.labels], len(examples.labels))
     learner = Learner(source, examples.evidence, rows, Options(seed=seed))
+    found = learner.run()
     try:
-        return finish(learner, learner.run()), learner, time.process_time() - start
+        learnt: Learnt | None = finish(learner, found)
     except NothingLearnt:
-        return None, learner, time.process_time() - start
+        learnt = None
+    return learnt, learner, found, time.process_time() - start
 
 
 def _row(task: str, target: str, seed: int, text: str, examples: Examples, fresh: Examples, noise: float = 0.0,
          truth: str | None = None, slots: int = 0) -> LearningRow:
-    learnt, learner, seconds = learnt_from(text, examples, seed)
+    learnt, learner, found, seconds = learnt_from(text, examples, seed)
     agreed = None
     if learnt is not None and truth is not None:
         agreed = tasks.agreement(learnt, truth, slots) if slots else tasks.graph_agreement(learnt)
@@ -84,18 +96,22 @@ def _row(task: str, target: str, seed: int, text: str, examples: Examples, fresh
     true = accuracy >= 0.999 if agreed is None else agreed == 1.0
     if target == "a threshold" and agreed is not None:
         true = agreed >= 0.99  # where exactly between two numbers, no label says
+    true = learnt is not None and true
+    said = verdict(target, slots, learner, found[0], true) if slots and target in KANDINSKY else Verdict()
+    clauses = () if learnt is None else learnt.clauses
     return LearningRow(
-        task, target, seed, len(examples.labels), noise, learnt is not None and true, agreed, accuracy, seconds,
-        learner.scored, learner.scored / max(learner.seconds, 1e-9),
-        0 if learnt is None else sum(len(c.alternatives) for c in learnt.clauses),
-        "nothing" if learnt is None else " ".join(" ".join(c.text.split()) for c in learnt.clauses),
+        task, target, seed, len(examples.labels), noise, true, agreed, accuracy, seconds,
+        learner.scored, learner.scored / max(learner.seconds, 1e-9), sum(len(c.alternatives) for c in clauses),
+        sum(len(c.narrower) for c in clauses), **asdict(said),
+        confounded=confounded(learner, found, fresh) if learner.learning.classes else None,
+        rule="nothing" if learnt is None else " ".join(" ".join(c.text.split()) for c in learnt.clauses),
     )
 
 
 def measure(quick: bool, folder: Path) -> Iterator[LearningRow]:
     seeds = SEEDS[:1] if quick else SEEDS
     with torch_threads(1):
-        learnt_from(tasks.KANDINSKY, tasks.pattern("closeby", 1, 40), 0)  # compiles the kernels
+        learnt_from(tasks.KANDINSKY, tasks.mixed("red_triangle", 1, 100), 0)  # compiles all kernels: it has ties
         yield from _patterns(seeds)
         yield from _others(seeds)
         yield from _speed()

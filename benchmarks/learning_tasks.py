@@ -202,15 +202,20 @@ def agreement(learnt: Learnt, truth_text: str, slots: int) -> float:
     """The share of random worlds in which the learnt program says what the true rule does; below 1 they differ."""
     text = learnt.text.replace(f"slots({SLOTS})", f"slots({slots})")
     mine = compile(source=text)
-    theirs = compile(source=truth_text) if ":-" in truth_text else as_semantics(truth_text, ir.ANCHORED)
+    theirs = compile(source=truth_text) if ":-" in truth_text else true_program(truth_text)
     right = total = 0
-    for part in _random_worlds(slots):
+    for part in random_worlds(slots):
         one, other = values(mine, part)[:, 0] > 0.5, values(theirs, part)[:, 0] > 0.5
         right, total = right + int((one == other).sum()), total + len(one)
     return right / total
 
 
-def _random_worlds(slots: int) -> Iterator[FromObjects]:
+def true_program(pattern: str) -> Program:
+    """The rule of a pattern, as the paper has it."""
+    return as_semantics(pattern, ir.ANCHORED)
+
+
+def random_worlds(slots: int) -> Iterator[FromObjects]:
     """Objects of any kind and size anywhere, near each other or on a line, in pieces."""
     rng = np.random.default_rng(slots)
     for _ in range(WORLDS // 500):

@@ -21,6 +21,7 @@ from nsfrc.records import dataclass
 
 if TYPE_CHECKING:
     from nsfrc.learning.evidence import Evidence
+    from nsfrc.learning.memory import Memory
     from nsfrc.learning.results import Learnt
     from nsfrc.learning.search import Progress
     from nsfrc.learning.source import SourceText
@@ -71,7 +72,8 @@ The program says what is to be learnt, with :- learn(kp(image)). or, for classes
               help="A registered name, or module:Class with --trust. [from the program, or yolo]")
 @click.option("--weights", type=FILE, help="Weights of the perception, a safetensors file. [those that ship]")
 @click.option("--trust", is_flag=True, help="Run the Python that --perception or the program names: docs/security.md.")
-@click.option("--resume", is_flag=True, help="Continue an interrupted run: images that were looked at are not again.")
+@click.option("--resume", is_flag=True,
+              help="Continue an interrupted run: images that were looked at and searches that were done are not again.")
 @click.option("--report", type=click.Path(dir_okay=False, path_type=Path),
               help="Write an HTML page (.html): the rules, the examples that each covers, and those still wrong.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
@@ -84,7 +86,7 @@ def command(
 
     What comes out is a program: nsfrc check accepts it, nsfrc infer runs it, and you can edit it.
     """
-    _refuse(images, facts, labels, out, report, concepts, resume)
+    _refuse(images, facts, labels, out, report, concepts)
     from nsfrc.compiler.parse import find_program
 
     find_program(program)  # raises where there is none, before torch is imported
@@ -105,11 +107,12 @@ def command(
         evidence, rows = given.read(perception, weights, trust, show)
         with _stoppable() as stopped:
             options = Options(clauses, noise, beam, seed, seconds)
-            learner = Learner(source, evidence, rows, options, show.searching, stopped)
+            learner = Learner(source, evidence, rows, options, show.searching, stopped, given.memory)
             show.remarks(learner.remarks)
             found = learner.run()
         show.done()
         learnt = finish(learner, found)
+        show.remarks([remark for remark in learnt.remarks if remark not in learner.remarks])
         learnt.save(out)
         written = [out]
         if concepts:
@@ -125,7 +128,6 @@ def command(
 
 def _refuse(
     images: tuple[Path, ...], facts: Path | None, labels: Path | None, out: Path, report: Path | None, concepts: bool,
-    resume: bool,
 ) -> None:
     if bool(images) == (facts is not None):
         raise NsfrcError("give either --images DIR or --facts FILE")
@@ -133,8 +135,6 @@ def _refuse(
         raise NsfrcError("facts have no labels of their own: give --labels FILE.csv, with the columns world and kp")
     if facts is not None and concepts:
         raise NsfrcError("--concepts adjusts what objects mean that perception saw, and with --facts there are none")
-    if facts is not None and resume:
-        raise NsfrcError("--resume saves looking at images again; with --facts start without it")
     if out.suffix != ".pl":
         raise NsfrcError(f"--out {out}: a program is a .pl file")
     if report is not None and report.suffix not in (".html", ".htm"):
@@ -153,6 +153,7 @@ class _Given:
     out: Path
     resume: bool
     pictures: dict[str, Path] = field(default_factory=dict)
+    memory: Memory | None = None
 
     def read(
         self, perception: str | None, weights: Path | None, trust: bool, show: _Shown
@@ -160,6 +161,7 @@ class _Given:
         """The examples and their labels by target."""
         from nsfrc.learning.api import label_rows
         from nsfrc.learning.evidence import FromWorlds
+        from nsfrc.learning.memory import mark_of
         from nsfrc.learning.pictures import table_answers
 
         if self.facts is not None:
@@ -169,11 +171,11 @@ class _Given:
             assert self.labels is not None
             names = [str(i + 1) for i in range(len(worlds))]
             answers = table_answers(self.base, self.labels, names)
+            self._remember(mark_of([], json.dumps(worlds), self.source.text))
             return FromWorlds(worlds, names), label_rows(self.base, answers, len(names))
         from nsfrc.inference.given import gather
         from nsfrc.inference.labels import from_folders
         from nsfrc.learning import pictures
-        from nsfrc.learning.memory import Memory, mark_of, memory_of
 
         listing = gather(self.images)
         items = list(listing)
@@ -188,18 +190,21 @@ class _Given:
         looking = pictures.Looking(perception, weights, None, trust)
 
         def remember(identity: str) -> Memory:
-            mark = mark_of(items, identity, str(len(self.base.source.types)), self.source.text)
-            return Memory.open(memory_of(self.out), mark, self.resume)
+            return self._remember(mark_of(items, identity, str(len(self.base.source.types)), self.source.text))
 
         evidence, _ = pictures.perceive(self.base, self.source, items, looking, show.looking, remember)
         return evidence, label_rows(self.base, found, len(items))
 
-    def forget(self) -> None:
-        """What was seen is of no use once the program is written."""
-        from nsfrc.learning.memory import memory_of
+    def _remember(self, mark: str) -> Memory:
+        from nsfrc.learning.memory import Memory, memory_of
 
-        if self.images:
-            memory_of(self.out).unlink(missing_ok=True)
+        self.memory = Memory.open(memory_of(self.out), mark, self.resume)
+        return self.memory
+
+    def forget(self) -> None:
+        """What was seen and found is of no use once the program is written."""
+        if self.memory is not None:
+            self.memory.remove()
 
 
 def _worlds(path: Path) -> Iterator[dict[str, float]]:
@@ -287,20 +292,20 @@ def _train_concepts(learnt: Learnt, out: Path) -> Path:
 def _tell(learnt: Learnt, written: list[Path], as_json: bool) -> None:
     if as_json:
         rows = [{"target": c.target, "text": c.text, "true": c.true, "false": c.false, "alternatives": c.alternatives,
-                 "weight": c.weight, "apart": c.apart} for c in learnt.clauses]
+                 "narrower": c.narrower, "weight": c.weight, "apart": c.apart} for c in learnt.clauses]
         click.echo(json.dumps({"clauses": rows, "scores": learnt.scores, "remarks": learnt.remarks,
                                "complete": learnt.complete, "tried": learnt.learner.scored,
                                "written": [str(path) for path in written]}))
         return
     for clause in learnt.clauses:
         click.echo(f"{clause.text}\n    covers {clause.true} true and {clause.false} false examples")
-        if clause.alternatives:
-            count = len(clause.alternatives)
-            explain = "s explain" if count > 1 else " explains"
-            click.echo(f"    {count} other clause{explain} these labels as well, such as")
-            click.echo("\n".join(f"      {line}" for line in clause.alternatives[0].split("\n")))
-            if clause.apart:
-                click.echo(f"    a label of {clause.apart[0]} would tell them apart")
+        for what, others in (("other", clause.alternatives), ("narrower", clause.narrower)):
+            if others:
+                explain = "s explain" if len(others) > 1 else " explains"
+                click.echo(f"    {len(others)} {what} clause{explain} these labels as well, such as")
+                click.echo("\n".join(f"      {line}" for line in others[0].split("\n")))
+        if clause.apart:
+            click.echo(f"    a label of {clause.apart[0]} would tell them apart")
         click.echo()
     for name, value in learnt.scores.items():
         if name.endswith(" validation"):

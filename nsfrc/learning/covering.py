@@ -4,20 +4,22 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import permutations
-from math import log2
+from itertools import chain, combinations, permutations
 
 import numpy as np
 
 from nsfrc.learning.kernels import IGNORED, NEGATIVE, POSITIVE
-from nsfrc.learning.relations import Relation
+from nsfrc.learning.lengths import cost_of
+from nsfrc.learning.relations import PLAIN, SHARED, Relation
 from nsfrc.learning.scoring import LEAST_GAIN, Scoring
-from nsfrc.learning.search import TIES, Clause, Limits, Progress, Search, canonical, covered, in_order
-from nsfrc.learning.tables import Literal, Tables
+from nsfrc.learning.search import TIES, Clause, Limits, Progress, Search, canonical, clause_bits, covered, in_order
+from nsfrc.learning.tables import Literal, Tables, kernels
 from nsfrc.learning.thresholds import refined
 
 WIDER = 4  # times the beam, where nothing was found
 SHOWN = 50  # alternatives that are kept of a clause
+NARROWER = 10  # clauses that ask for more, of one
+TELLING = 5  # examples in which one literal goes with another before it is taken to follow from it
 RECUT = 20  # others that are cut anew, to see whether they explain as much then
 
 
@@ -25,12 +27,14 @@ RECUT = 20  # others that are cut anew, to see whether they explain as much then
 class Theory:
     """Clauses in order.
 
-    alternatives: of each clause, others that explain the same labels. best: the best clause that was found, even where
-    it does not save enough to be one of them. saved: bits, by all of them. complete: the search came to its end.
+    alternatives: of each clause, others that explain the same labels; narrower: of each clause, those that ask for
+    more, which all examples that it explains have. best: the best clause that was found, even where it does not save
+    enough to be one of them. saved: bits, by all of them. complete: the search came to its end.
     """
 
     clauses: tuple[Clause, ...] = ()
     alternatives: tuple[tuple[Clause, ...], ...] = ()
+    narrower: tuple[tuple[Clause, ...], ...] = ()
     best: Clause | None = None
     saved: float = 0.0
     complete: bool = True
@@ -56,6 +60,7 @@ class Cover:
         whole = Scoring(int((left == POSITIVE).sum()), int((left == NEGATIVE).sum()), noise=self.noise)
         found: list[Clause] = []
         others: list[tuple[Clause, ...]] = []
+        narrower: list[tuple[Clause, ...]] = []
         best, scoring, complete = None, whole, True
         while len(found) < self.clauses and (left == POSITIVE).any():
             search, clause = self._searched(left, scoring, wider=not found)
@@ -68,6 +73,7 @@ class Cover:
             self.tell(clause)
             found.append(clause)
             others.append(tuple(self._alternatives(clause, search, left, scoring)))
+            narrower.append(tuple(self._narrower(clause, search, left, scoring)))
             hit = covered(self.tables, clause.literals)
             scoring = replace(scoring, tp=scoring.tp + int((hit & (left == POSITIVE)).sum()),
                               fp=scoring.fp + int((hit & (left == NEGATIVE)).sum()))
@@ -76,7 +82,8 @@ class Cover:
                 break
         kept = self._needed(found, whole)
         saved = whole.nothing - float(scoring.exceptions(0, 0)) - sum(clause.cost for clause in found)
-        return Theory(tuple(found[i] for i in kept), tuple(others[i] for i in kept), best, saved, complete)
+        return Theory(tuple(found[i] for i in kept), tuple(others[i] for i in kept), tuple(narrower[i] for i in kept),
+                      best, saved, complete)
 
     def _searched(self, left: np.ndarray, scoring: Scoring, wider: bool) -> tuple[Search, Clause]:
         """The best clause. wider: if none is good enough, look again with a larger beam."""
@@ -155,6 +162,59 @@ class Cover:
                 break
         return chosen[1:]
 
+    def _narrower(self, clause: Clause, search: Search, left: np.ndarray, scoring: Scoring) -> list[Clause]:
+        """Clauses that ask for more than this one and cover the same: perhaps what they ask for is meant, too.
+
+        Only where chance does not explain that all examples have it, as so many of the negatives have not.
+        """
+        found: list[tuple[float, Clause]] = []
+        for one in search.narrowed(clause, (PLAIN, SHARED)):
+            new = [literal for literal in one.literals if literal not in clause.literals]
+            surprise = self._unlikely(clause, new, one.k, left) - (one.cost - clause.cost) if new else 0.0
+            if surprise > 0 and not any(self._implied(clause, literal, left) for literal in new):
+                found.append((surprise, self.judged(one.literals, left, scoring)))
+        chosen: list[Clause] = []
+        for _, one in sorted(found, key=lambda pair: -pair[0]):
+            if not any(subsumes(other.literals, one.literals, self.tables.relations) for other in chosen):
+                chosen.append(one)
+            if len(chosen) == NARROWER:
+                break
+        return chosen
+
+    def _unlikely(self, clause: Clause, new: Sequence[Literal], k: int, left: np.ndarray) -> float:
+        """Bits of how unlikely it is that all positives of a clause have more by chance; k: variables of both together.
+
+        Chance is how many negatives have it anywhere; or how often any objects of these have it, if that is less, for
+        as many objects as fit the clause.
+        """
+        more = renamed(new, self.tables.relations)
+        negative, positive = left == NEGATIVE, (left == POSITIVE) & covered(self.tables, clause.literals)
+        anywhere = (int((covered(self.tables, more) & negative).sum()) + 1) / (int(negative.sum()) + 2)
+        few = 1 + max(a for _, args in more for a in args)
+        had, of = (int(_counts(bits, self.tables.table(few).starts)[negative].sum())
+                   for bits in (clause_bits(self.tables, more, few), self.tables.table(few).every))
+        fitting = _counts(clause_bits(self.tables, clause.literals, k), self.tables.table(k).starts)[positive]
+        among = 1 - (1 - (had + 1) / (of + 2)) ** fitting
+        return float(-np.log2(np.minimum(among, anywhere)).sum())
+
+    def _implied(self, clause: Clause, literal: Literal, left: np.ndarray) -> bool:
+        """Whether one or two literals of the clause never go without another: different shapes, of a cube and a sphere.
+
+        Told by examples that the clause does not cover; of few of these nothing is concluded.
+        """
+        k = max([clause.k, *(a + 1 for a in literal[1])])
+        table = self.tables.table(k)
+        without = ~table.of(literal)
+        others = (left != IGNORED) & ~covered(self.tables, clause.literals)
+        for some in chain(combinations(clause.literals, 1), combinations(clause.literals, 2)):
+            bits = clause_bits(self.tables, some, k)
+            if not (bits & without).any():
+                there = np.zeros(self.tables.B, dtype=bool)
+                kernels.covers(bits, table.starts, there)
+                if int((there & others).sum()) >= TELLING:
+                    return True
+        return False
+
     def _uncut(self, clause: Clause) -> tuple[object, ...]:
         """What a clause says apart from where numbers are cut."""
         named = [(cut[:2] if (cut := self.tables.relations[relation].cut) else relation, args)
@@ -178,13 +238,10 @@ class Cover:
         return float(scoring.exceptions(tp, fp)) + sum(found[i].cost for i in some)
 
 
-def cost_of(literals: Sequence[Literal], relations: list[Relation]) -> float:
-    """Bits of a clause, as the search counts them."""
-    cost, k = 0.0, 0
-    for number, (relation, args) in enumerate(literals, 1):
-        cost += relations[relation].bits + len(args) * log2(k + 1) - log2(number)
-        k = max([k, *(a + 1 for a in args)])
-    return cost
+def _counts(bits: np.ndarray, starts: np.ndarray) -> np.ndarray:
+    """[B]: how many bits each example has."""
+    before = np.concatenate([[0], np.cumsum(np.bitwise_count(bits), dtype=np.int64)])
+    return np.asarray(before[starts[1:]] - before[starts[:-1]])
 
 
 def renamed(literals: Sequence[Literal], relations: list[Relation]) -> tuple[Literal, ...]:

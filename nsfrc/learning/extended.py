@@ -67,10 +67,10 @@ def _numbers(basis: Basis, labels: Sequence[np.ndarray]) -> Iterator[Relation]:
                                    f"compared {name} {other}", ((one, 1), (two, 1)))
 
 
-def number_relation(name: str, op: str, cut: float, values: np.ndarray) -> Relation:
+def number_relation(name: str, op: str, cut: float, values: np.ndarray, bits: float = 0.0) -> Relation:
     """`area({0}) > 0.04`"""
     return Relation(f"{plain(ir.quoted(name))}({{0}}) {op} {cut:g}", values, 1, NUMBER, f"{name} cut",
-                    ((name, 1),), cut=(name, op, cut))
+                    ((name, 1),), bits=bits, cut=(name, op, cut))
 
 
 def cuts(known: np.ndarray, labels: Sequence[np.ndarray]) -> list[float]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from nsfrc.learning.extended import relations
 from nsfrc.learning.kernels import IGNORED, NEGATIVE, POSITIVE
 from nsfrc.learning.relations import Basis
 from nsfrc.learning.search import Clause, Limits, Progress, covered
+from nsfrc.learning.searched import Kept, restored, search_mark, stored
 from nsfrc.learning.seen import Seen, see
 from nsfrc.learning.source import SourceText
 from nsfrc.learning.tables import Tables
@@ -77,6 +78,7 @@ class Learner:
     options: Options = field(default_factory=Options)
     tell: Callable[[str, Progress], None] = lambda what, progress: None
     stopped: Callable[[], bool] = lambda: False
+    kept: Kept | None = None
 
     def __post_init__(self) -> None:
         self.options.refuse()
@@ -86,6 +88,7 @@ class Learner:
         self.learning = learning
         self.remarks: list[str] = []
         self.progress, self.scored, self.seconds = Progress(), 0, 0.0
+        self._check_types()
         self._check_labels()
         self.train, self.held_out = self._split()
         self.seen: Seen = see(self.program, self.evidence)
@@ -94,6 +97,23 @@ class Learner:
         known = [np.where(self.train, label, np.nan) for label in self.labels]
         self.relations = relations(self.basis, known)
         self.tables = Tables(self.relations, self.seen.present)
+        if self.kept is not None:
+            self.kept.begin(search_mark(self.relations, self.seen.present, self.labels, self.learning,
+                                    replace(self.options, seconds=None)))
+
+    def _check_types(self) -> None:
+        """A rule is about a whole example; without a type of objects it has no variables."""
+        source = self.program.source
+        for target in self.learning.targets:
+            for name, constant in zip(source.predicate(target.key).types, target.constants, strict=True):
+                if source.type(name).role != ir.INPUT:
+                    raise NsfrcError(
+                        f"{self.source.path}: {target} is about {ir.quoted(name)}, and rules are learnt for whole "
+                        f"examples, whose type is called image: write :- type(image, [{ir.quoted(constant)}]). "
+                        f"instead, and image wherever {ir.quoted(name)} is named")
+        if not any(one.role == ir.OBJECT for one in source.types):
+            self.remarks.append("no type is one of objects, so that clauses have no variables: if examples have "
+                                "several things each, declare their type with slots, as in :- type(object, slots(4)).")
 
     def _check_labels(self) -> None:
         for target, label in zip(self.learning.targets, self.labels, strict=True):
@@ -149,7 +169,9 @@ class Learner:
                     f"as {shown}: no rule can get all of them right")
 
     def _named(self, some: np.ndarray) -> list[str]:
-        return [self.evidence.names[int(b)] for b in some[:3]] + [f"{len(some) - 3} more"] * (len(some) > 3)
+        names = [self.evidence.names[int(b)] for b in some[:3]]
+        more = [f"{len(some) - 3} more"] * (len(some) > 3)
+        return [f"world {name}" if name.isdigit() else name for name in names] + more
 
     def limits(self, until: float | None) -> Limits:
         variables = dict(self.learning.variables)
@@ -167,26 +189,43 @@ class Learner:
         return found
 
     def _one(self, target: ir.Target, label: np.ndarray, limits: Limits) -> Found:
-        theory = self._cover(target, label, np.isfinite(label), limits)
+        theory = self._searched(f"{target} of all", target, label, np.isfinite(label), limits)
         if not self.held_out.any() or limits.over():
             return Found(target, label, theory)
-        trial = self._cover(target, label, self.train, limits)
+        trial = self._searched(f"{target} of some", target, label, self.train, limits)
         checked = self.held_out & np.isfinite(label)
         truth = label[checked] == 1
         said = self.covered(trial.clauses or ((trial.best,) if trial.best else ()))[checked]
         return Found(target, label, theory, trial, float((said == truth).mean()),
                      float(max(truth.mean(), 1 - truth.mean())))
 
-    def _cover(self, target: ir.Target, label: np.ndarray, known: np.ndarray, limits: Limits) -> Theory:
-        marked = np.where(label == 1, POSITIVE, NEGATIVE)
-        marked = np.where(known & np.isfinite(label), marked, IGNORED).astype(np.int8)
+    def _searched(
+        self, name: str, target: ir.Target, label: np.ndarray, known: np.ndarray, limits: Limits
+    ) -> Theory:
+        """The clauses that `known` labels give, found now or by an earlier run. name: of the search."""
         self.progress = Progress(tell=lambda progress: self.tell(str(target), progress))
-        most, like = self._most()
-        theory = Cover(self.tables, marked, limits, self.options.noise, self.options.clauses, self.seen.numbers, most,
-                       like, self.progress).run()
+        there = None if self.kept is None else self.kept.recall(name)
+        if there is not None:
+            try:
+                theory = restored(there, self.tables, self.seen.numbers, self.progress)
+            except ValueError as error:
+                raise NsfrcError(f"the checkpoint has what this version did not write ({error}): delete it and start "
+                                 f"without --resume") from None
+        else:
+            before = len(self.tables.relations)
+            theory = self._cover(label, known, limits)
+            if self.kept is not None and theory.complete:
+                self.kept.keep(name, stored(theory, self.progress, self.tables.relations[before:]))
         self.scored += self.progress.scored
         self.seconds += self.progress.seconds
         return theory
+
+    def _cover(self, label: np.ndarray, known: np.ndarray, limits: Limits) -> Theory:
+        marked = np.where(label == 1, POSITIVE, NEGATIVE)
+        marked = np.where(known & np.isfinite(label), marked, IGNORED).astype(np.int8)
+        most, like = self._most()
+        return Cover(self.tables, marked, limits, self.options.noise, self.options.clauses, self.seen.numbers, most,
+                     like, self.progress).run()
 
     def _most(self) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
         """What `max(N)` of body says: relation → how often, and which ones count for it."""

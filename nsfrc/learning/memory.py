@@ -1,14 +1,16 @@
-"""What perception has seen so far, on disk, so that an interrupted run goes on: arrays and text, nothing unpickled."""
+"""What a run has seen and found so far, on disk, so that it goes on when interrupted: arrays and text, no pickles."""
 
 from __future__ import annotations
 
 import io
 import json
 import time
+import zipfile
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import torch
@@ -27,35 +29,39 @@ def memory_of(out: Path) -> Path:
 
 @dataclass(eq=False)
 class Memory:
-    """Object vectors of the first images. mark: of the images and of what looks at them."""
+    """Object vectors of the first images, none with facts, and searches that are done.
+
+    mark: of the examples and of what looks at them; search_mark: of what else decides what a search finds.
+    """
 
     path: Path
     mark: str
     objects: list[torch.Tensor] = field(default_factory=list)
+    search_mark: str = ""
+    searches: dict[str, Any] = field(default_factory=dict)
     written: float = 0.0
 
     @classmethod
     def open(cls, path: Path, mark: str, resume: bool) -> Memory:
-        """What an earlier run left, if it is to go on."""
-        if not resume:
-            if path.exists():
-                raise NsfrcError(f"{path} is left from an interrupted run: continue with --resume, or delete it to "
-                                 f"start again")
-            return cls(path, mark)
+        """What an earlier run left, if it is to go on; an empty one where that was killed before it kept anything."""
         if not path.exists():
-            raise NsfrcError(f"there is nothing to resume: no file {path}; start without --resume")
+            return cls(path, mark)
+        if not resume:
+            raise NsfrcError(f"{path} is left from an interrupted run: continue with --resume, or delete it to "
+                             f"start again")
         try:
             with np.load(path, allow_pickle=False) as kept:
                 header, objects = json.loads(str(kept["header"])), np.asarray(kept["objects"], dtype=np.float32)
-            fine = objects.ndim == 3 and isinstance(header, dict)
-        except (OSError, ValueError, KeyError, EOFError, zlib.error):
+            its, search_mark, searches = header["mark"], header["search"], header["searches"]
+            fine = objects.ndim == 3 and isinstance(search_mark, str) and isinstance(searches, dict)
+        except (OSError, ValueError, KeyError, TypeError, EOFError, zlib.error, zipfile.BadZipFile):
             fine = False
         if not fine:
-            raise NsfrcError(f"{path} is not a checkpoint of nsfrc learn: delete it and start without --resume")
-        if header.get("mark") != mark:
-            raise NsfrcError(f"{path} is from a run with other images, or another program or perception: delete it and "
-                             f"start without --resume")
-        return cls(path, mark, [torch.from_numpy(objects)])
+            raise _strange(path)
+        if its != mark:
+            raise NsfrcError(f"{path} is from a run with other examples, or another program or perception: delete it "
+                             f"and start without --resume")
+        return cls(path, mark, [torch.from_numpy(objects)] if len(objects) else [], search_mark, searches)
 
     @property
     def seen(self) -> int:
@@ -67,14 +73,34 @@ class Memory:
         if last or time.monotonic() > self.written + SAVED:
             self.save()
 
+    def begin(self, mark: str) -> None:
+        if mark != self.search_mark:
+            self.search_mark, self.searches = mark, {}
+
+    def recall(self, name: str) -> Mapping[str, Any] | None:
+        found = self.searches.get(name)
+        if found is not None and not isinstance(found, dict):
+            raise _strange(self.path)
+        return found
+
+    def keep(self, name: str, searched: Mapping[str, Any]) -> None:
+        self.searches[name] = searched
+        self.save()
+
     def save(self) -> None:
+        header = {"mark": self.mark, "search": self.search_mark, "searches": self.searches}
+        objects = torch.cat(self.objects).numpy() if self.objects else np.zeros((0, 0, 0), dtype=np.float32)
         buffer = io.BytesIO()
-        np.savez(buffer, header=np.array(json.dumps({"mark": self.mark})), objects=torch.cat(self.objects).numpy())
+        np.savez(buffer, header=np.array(json.dumps(header)), objects=objects)
         write_whole(self.path, buffer.getvalue())
         self.written = time.monotonic()
 
     def remove(self) -> None:
         self.path.unlink(missing_ok=True)
+
+
+def _strange(path: Path) -> NsfrcError:
+    return NsfrcError(f"{path} is not a checkpoint of nsfrc learn: delete it and start without --resume")
 
 
 def mark_of(items: Sequence[Item], *others: str) -> str:

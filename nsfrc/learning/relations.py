@@ -13,6 +13,7 @@ numbers, a negation, a count, it ends as one of these, so that the search knows 
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -29,8 +30,8 @@ MOST_PAIRED = 40  # properties of an object that are tried in pairs
 MOST_INSTANCES = 64  # constants of attributes that one predicate is tried with
 
 PLAIN, NEGATED, SHARED, NUMBER, COUNT, CHAIN = "plain", "negated", "shared", "number", "count", "chain"
-# Bits that a kind of literal costs beyond the choice among its like: people write the first ones more often.
-EXTRA = {PLAIN: 0.0, SHARED: 0.5, NUMBER: 1.0, NEGATED: 1.0, COUNT: 2.0, CHAIN: 3.0}
+# How many bits rarer people write a kind of literal than the first.
+RARER = {PLAIN: 0.0, SHARED: 0.5, NUMBER: 1.0, NEGATED: 1.0, COUNT: 2.0, CHAIN: 3.0}
 
 
 @dataclass(frozen=True)
@@ -263,12 +264,15 @@ def valid(present: np.ndarray, arity: int) -> np.ndarray:
 
 
 def priced(relations: list[Relation]) -> list[Relation]:
-    """With what each costs in bits: the choice of a group, then of one in it."""
-    sizes: dict[str, int] = {}
-    for one in relations:
-        sizes[one.group] = sizes.get(one.group, 0) + (one.kind != NEGATED)
-    groups = np.log2(max(len(sizes), 1))
-    return [replace(one, bits=float(groups + np.log2(max(sizes[one.group], 1)) + EXTRA[one.kind])) for one in relations]
+    """With what each costs in bits: the choice of its kind, of a group in that kind, then of one in the group.
+
+    As probabilities all add up to 1. What may be said of numbers, say, makes other literals no dearer but by its kind.
+    """
+    sizes = Counter((one.kind, one.group) for one in relations)
+    groups = Counter(kind for kind, _ in sizes)
+    whole = float(np.log2(sum(2.0 ** -RARER[kind] for kind in groups)))
+    return [replace(one, bits=float(whole + RARER[one.kind] + np.log2(groups[one.kind] * sizes[one.kind, one.group])))
+            for one in relations]
 
 
 def with_pairs(relations: list[Relation], present: np.ndarray) -> list[Relation]:

@@ -39,10 +39,11 @@ def write_report(learnt: Learnt, found: Sequence[Found], path: Path, pictures: M
                          f"{int((hit & left).sum())} of them not covered before, and {text.false} false ones.</p>")
             parts.append(_shown(learnt, hit & (one.label == 1), pictures))
             left &= ~hit
-            if text.alternatives:
-                others = html.escape("\n".join(text.alternatives))
-                parts.append(f"<details><summary>{len(text.alternatives)} others explain these labels as well</summary>"
-                             f"<pre>{others}</pre></details>")
+            for what, others in (("others", text.alternatives), ("narrower ones", text.narrower)):
+                if others:
+                    listed = html.escape("\n".join(others))
+                    parts.append(f"<details><summary>{len(others)} {what} explain these labels as well</summary>"
+                                 f"<pre>{listed}</pre></details>")
         said = learnt.learner.covered(one.theory.clauses)
         wrong = np.isfinite(one.label) & (said != (one.label == 1))
         parts.append(f"<h3>Still wrong: {int(wrong.sum())}</h3>" + _shown(learnt, wrong, pictures))

@@ -24,7 +24,6 @@ from nsfrc.program import Program, from_compilation
 
 LISTED = 10  # alternatives that the text lists
 CRISP = 0.02  # values nearer to 0 or 1 than this are taken as such
-BETTER = 1e-3  # by how much the soft loss of an alternative must be lower to take its place
 
 
 class NothingLearnt(NsfrcError):
@@ -35,8 +34,9 @@ class NothingLearnt(NsfrcError):
 class LearntClause:
     """A clause as text with what it covers of the labelled examples; target: whose it is.
 
-    alternatives: clauses that get as many of these right. weight: of the clause among them in the soft step, where
-    values are not all 0 or 1. apart: names of examples without label on which some of them differ.
+    alternatives: clauses that get as many of these right; narrower: such that ask for more than this one does. weight:
+    of the clause among its alternatives in the soft step, where values are not all 0 or 1. apart: names of examples
+    without label on which some of all these differ.
     """
 
     target: str
@@ -46,6 +46,7 @@ class LearntClause:
     alternatives: tuple[str, ...] = ()
     weight: float | None = None
     apart: tuple[str, ...] = ()
+    narrower: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -124,7 +125,8 @@ class _Writer:
         text = self._trimmed(self._whole(body, thresholds))
         learner = self.learner
         complete = all(one.theory.complete for one in self.found)
-        return Learnt(text, tuple(clauses), scores, tuple(learner.remarks), complete, learner.source, learner)
+        remarks = (*learner.remarks, *(_doubt(one) for one in self.found if _no_better(one)))
+        return Learnt(text, tuple(clauses), scores, remarks, complete, learner.source, learner)
 
     def _compiled(self, text: str) -> Program:
         return from_compilation(compile_text(text, str(self.learner.source.path)))
@@ -134,7 +136,10 @@ class _Writer:
         return bool(((inputs > CRISP) & (inputs < 1 - CRISP)).any())
 
     def _weighed(self, i: int) -> list[float | None]:
-        """The weight of each clause among its alternatives; one that soft values prefer takes its place."""
+        """The weight of each clause among its alternatives.
+
+        One that soft values prefer takes its place, if it tells the labels in fewer bits, its own length among them.
+        """
         one = self.found[i]
         weights: list[float | None] = [None] * len(one.theory.clauses)
         if len(one.theory.clauses) != 1 or not one.theory.alternatives[0] or not self._soft():
@@ -147,15 +152,20 @@ class _Writer:
         known = np.isfinite(one.label)
         weighed = soft.weigh(together, alone, f"{ir.quoted(head)}/{len(one.target.constants)}", 0,
                              self.learner.evidence, one.label, self.learner.train & known,
-                             self.learner.held_out & known)
-        best = int(np.argmin(weighed.losses))
-        if weighed.losses[best] >= weighed.losses[0] - BETTER:
-            best = 0
+                             self.learner.held_out & known, self._noise(one))
+        best = int(np.argmin([bits + each.cost for bits, each in zip(weighed.bits, candidates, strict=True)]))
         order = [best, *(n for n in range(len(candidates)) if n != best)]
         chosen = tuple(candidates[n] for n in order)
-        theory = replace(one.theory, clauses=chosen[:1], alternatives=(chosen[1:],))
+        narrower = one.theory.narrower if best == 0 else ((),)  # which are those of the first
+        theory = replace(one.theory, clauses=chosen[:1], alternatives=(chosen[1:],), narrower=narrower)
         self.found[i] = replace(one, theory=theory)
         return [weighed.weights[best]]
+
+    def _noise(self, one: Found) -> float:
+        """The share of wrong labels: as it was given, or what the clauses that were found get wrong."""
+        known = np.isfinite(one.label)
+        wrong = (self.learner.covered(one.theory.clauses) != (one.label == 1)) & known
+        return self.learner.options.noise or min((int(wrong.sum()) + 1) / (int(known.sum()) + 2), 0.49)
 
     def _free(self, name: str) -> str:
         while name in self.words.taken:
@@ -177,17 +187,18 @@ class _Writer:
         return f"{ir.quoted(target.name)}({', '.join(map(ir.quoted, types))})" if types else ir.quoted(target.name)
 
     def _clause(self, one: Found, i: int, weight: float | None) -> LearntClause:
-        clause, others = one.theory.clauses[i], one.theory.alternatives[i]
+        clause, others, narrower = one.theory.clauses[i], one.theory.alternatives[i], one.theory.narrower[i]
         hit = covered(self.learner.tables, clause.literals)
         unknown = ~np.isfinite(one.label)
         apart = np.zeros(len(hit), dtype=bool)
-        for other in others:
+        for other in (*others, *narrower):
             apart |= (covered(self.learner.tables, other.literals) != hit) & unknown
         names = tuple(self.learner.evidence.names[b] for b in np.flatnonzero(apart).tolist())
         head = one.target.name
         return LearntClause(str(one.target), self.words.clause(head, clause), int((hit & (one.label == 1)).sum()),
                             int((hit & (one.label == 0)).sum()),
-                            tuple(self.words.clause(head, other) for other in others), weight, names)
+                            tuple(self.words.clause(head, other) for other in others), weight, names,
+                            tuple(self.words.clause(head, other) for other in narrower))
 
     def _rules(self, clauses: Sequence[LearntClause]) -> str:
         """The learnt clauses with their comments, then the helpers."""
@@ -196,11 +207,11 @@ class _Writer:
         for clause in clauses:
             yes, no = (int((label[clause.target] == value).sum()) for value in (1, 0))
             lines = [f"% Covers {clause.true} of {yes} true examples and {clause.false} of {no} false ones."]
-            if clause.alternatives:
-                count = len(clause.alternatives)
-                lines.append(f"% {count} other clause{'s explain' if count > 1 else ' explains'} these labels as well:")
-                lines += [f"%   {line}" for other in clause.alternatives[:LISTED] for line in other.split("\n")]
-                lines += [f"%   and {count - LISTED} more."] if count > LISTED else []
+            lines += _listed("{} these labels as well:", "other clause explains", "other clauses explain",
+                             clause.alternatives)
+            lines += _listed("{} these labels as well; what is added, all true examples have:",
+                             "narrower clause explains", "narrower clauses explain", clause.narrower)
+            if clause.alternatives or clause.narrower:
                 lines.append(_told_apart(clause))
             parts.append("\n".join([*lines, clause.text]))
         helpers = self.words.helpers([clause for one in self.found for clause in one.theory.clauses])
@@ -275,6 +286,25 @@ class _Writer:
                 return text
             text = here.background(keys)
         return text
+
+
+def _no_better(one: Found) -> bool:
+    return one.right is not None and one.chance is not None and one.right <= one.chance
+
+
+def _doubt(one: Found) -> str:
+    return (f"the rules for {one.target} explain the labels they were found on, but those found without some of them "
+            f"get {one.right:.0%} of these right, chance {one.chance:.0%}: give more labels before you rely on them")
+
+
+def _listed(words: str, one: str, several: str, clauses: Sequence[str]) -> list[str]:
+    """Comments with some clauses, none for none."""
+    if not clauses:
+        return []
+    count = len(clauses)
+    lines = [f"% {count} {words.format(several if count > 1 else one)}"]
+    lines += [f"%   {line}" for clause in clauses[:LISTED] for line in clause.split("\n")]
+    return lines + ([f"%   and {count - LISTED} more."] if count > LISTED else [])
 
 
 def _told_apart(clause: LearntClause) -> str:

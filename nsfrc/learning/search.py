@@ -10,12 +10,13 @@ to the names of variables the first stays.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass, field
 from math import log2
 
 import numpy as np
 
+from nsfrc.learning.lengths import Length, literal_bits
 from nsfrc.learning.relations import Relation
 from nsfrc.learning.scoring import Scoring
 from nsfrc.learning.tables import Literal, Table, Tables, kernels
@@ -104,7 +105,8 @@ class Search:
         self.label = self.label.astype(np.int8)
         self.tables.renew()
         self.relations: list[Relation] = self.tables.relations
-        self.bits = np.array([one.bits for one in self.relations])
+        self.bits = np.array([literal_bits(one) for one in self.relations])
+        self.several = np.array([len(one.parts) or 1 for one in self.relations], dtype=np.int64)
         self.cheapest = float(self.bits.min(initial=1.0)) - log2(self.limits.literals)
         self.best = EMPTY
         self.kept: list[Clause] = []
@@ -191,37 +193,53 @@ class Search:
             return False
         return float(self.scoring.most(tp)) - cost - self.cheapest <= max(self.best.score - TIES, 0.0)
 
-    def _refined(self, clause: Clause, k: int) -> Iterator[_Scored]:
-        """The clause with one literal more, and k variables."""
+    def narrowed(self, clause: Clause, kinds: Collection[str]) -> Iterator[Clause]:
+        """The clause with one literal more, of certain kinds, that covers the same, if not by the same objects."""
+        wanted = np.array([one.kind in kinds for one in self.relations])
+        for k in range(clause.k, min(clause.k + 1, self.last) + 1):
+            if k and self.tables.fits(k):
+                for scored in self._refined(clause, k, wanted):
+                    for i in np.flatnonzero((scored.tp == clause.tp) & (scored.fp == clause.fp)).tolist():
+                        yield self._clause(scored, i, k)
+
+    def _refined(self, clause: Clause, k: int, wanted: np.ndarray | None = None) -> Iterator[_Scored]:
+        """The clause with one literal more, and k variables. wanted: of which relations, whether it is worth it or not.
+        """
+        length = Length.of(clause.literals, self.relations)
         if k:
             table = self.tables.table(k)
-            wanted = (1 << k) - (1 << clause.k)
-            fits = (table.needed & wanted) == wanted
+            new = (1 << k) - (1 << clause.k)
+            fits = (table.needed & new) == new
             if k > clause.k + 1:  # new variables stand in their order
                 fits &= table.rising
             fits &= self._free(clause)[table.relation]
             for literal in clause.literals:
-                if literal[1]:
+                if literal in table.row:  # which one that was cut anew is not
                     fits[table.row[literal]] = False
-            cost = self.bits[table.relation] + table.arity * log2(clause.k + 1)
-            rows = np.flatnonzero(fits & self._worth(clause, cost))
+            if wanted is not None:
+                fits &= wanted[table.relation]
+            rows, cost = self._worth(clause, length, table, np.flatnonzero(fits), table.relation, wanted is None)
             if len(rows):
-                yield self._scored(clause, table, rows, cost[rows], clause_bits(self.tables, clause.literals, k))
-        if k == clause.k and self.tables.whole:
+                yield self._scored(clause, table, rows, cost, clause_bits(self.tables, clause.literals, k))
+        if k == clause.k and self.tables.whole and wanted is None:
             fits = self._free(clause)[self.tables.whole]
             for literal in clause.literals:
                 if not literal[1]:
                     fits[self.tables.whole_row[literal]] = False
-            cost = self.bits[self.tables.whole]
-            rows = np.flatnonzero(fits & self._worth(clause, cost))
+            rows, cost = self._worth(clause, length, None, np.flatnonzero(fits), np.array(self.tables.whole))
             if len(rows):
-                yield self._scored(clause, None, rows, cost[rows], covered(self.tables, clause.literals))
+                yield self._scored(clause, None, rows, cost, covered(self.tables, clause.literals))
 
-    def _worth(self, clause: Clause, cost: np.ndarray) -> np.ndarray:
-        """Which literals, at their cost, leave a chance to beat the best."""
+    def _worth(self, clause: Clause, length: Length, table: Table | None, rows: np.ndarray,
+               relation: np.ndarray, pruned: bool = True) -> tuple[np.ndarray, np.ndarray]:
+        """Which literals leave a chance to beat the best, and what the clause costs with each; relation: of rows."""
         tp = clause.tp if clause.literals else self.scoring.P - self.scoring.tp
-        spent = clause.cost + cost - log2(len(clause.literals) + 1)
-        return np.asarray(self.scoring.most(tp) - spent > max(self.best.score - TIES, 0.0))
+        chosen = relation[rows]
+        cost = length.with_one_more(table, rows, self.bits[chosen], self.several[chosen])
+        if not pruned:
+            return rows, cost
+        worth = self.scoring.most(tp) - cost > max(self.best.score - TIES, 0.0)
+        return rows[worth], cost[worth]
 
     def _free(self, clause: Clause) -> np.ndarray:
         """Which relations the clause may have one more of."""
@@ -238,7 +256,6 @@ class Search:
         else:
             kernels.refine(table.ready(rows), rows, parent, table.starts, self.label, self.tables.keys, tp, fp, mark)
         self.progress.scored += len(rows)
-        cost = clause.cost + cost - log2(len(clause.literals) + 1)  # the order of literals is free
         score = np.where(tp > 0, self.scoring.gain(tp, fp) - cost, -np.inf)
         return _Scored(clause, table, rows, cost, tp, fp, mark, score)
 

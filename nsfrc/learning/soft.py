@@ -9,6 +9,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
+from math import log
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -30,28 +31,35 @@ def loss(scores: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
     return torch.nn.functional.binary_cross_entropy(INSIDE + (1 - 2 * INSIDE) * scores.clamp(0, 1), label)
 
 
+def bits_told(scores: torch.Tensor, label: torch.Tensor, noise: float) -> float:
+    """Bits to tell labels, of which a share is wrong, by scores."""
+    chance = noise + (1 - 2 * noise) * scores.clamp(0, 1)
+    return float(torch.nn.functional.binary_cross_entropy(chance, label, reduction="sum")) / log(2)
+
+
 @dataclass(frozen=True)
 class Weighed:
-    """weights: of each candidate, those of all together 1. losses: of each candidate alone, on labels held out."""
+    """weights: of each candidate, those of all together 1. bits: to tell all labels with each candidate alone."""
 
     weights: tuple[float, ...]
-    losses: tuple[float, ...]
+    bits: tuple[float, ...]
 
 
 def weigh(
     program: Program, alone: Program, head: str, column: int, evidence: Evidence, label: np.ndarray, train: np.ndarray,
-    held_out: np.ndarray,
+    held_out: np.ndarray, noise: float,
 ) -> Weighed:
     """Train one mixture over the clauses of `head`, and score each by itself.
 
     program: all candidates as clauses of one head, whose target is output `column`; alone: each with a head and target
-    of its own. label [B]: 0 or 1 where `train` or `held_out` say so.
+    of its own. label [B]: 0 or 1 where `train` or `held_out` say so. noise: the share of labels that may be wrong.
     """
     truth = torch.from_numpy(np.nan_to_num(label)).float()
     seen, checked = torch.from_numpy(train), torch.from_numpy(held_out if held_out.any() else train)
     with torch.no_grad():
         each = alone.reasoner("cpu", outputs="targets", inputs="neural")(evidence.valuation(alone).float())
-        losses = [float(loss(each[checked, i], truth[checked])) for i in range(each.shape[1])]
+        known = torch.from_numpy(train | held_out)
+        told = [bits_told(each[known, i], truth[known], noise) for i in range(each.shape[1])]
     V0 = evidence.valuation(program).float()
     reasoner = program.reasoner("cpu", outputs="targets", inputs="neural", candidates=head)
     optimiser = torch.optim.Adam(reasoner.parameters(), lr=RATE)
@@ -71,7 +79,7 @@ def weigh(
                 break
     assert reasoner.candidates is not None
     mixture = torch.softmax(reasoner.candidates.rows(kept), dim=1)[0, list(reasoner.candidates.columns[0])]
-    return Weighed(tuple(mixture.tolist()), tuple(losses))
+    return Weighed(tuple(mixture.tolist()), tuple(told))
 
 
 def threshold(scores: np.ndarray, label: np.ndarray) -> float:

@@ -45,6 +45,17 @@ class Table:
     def row(self) -> dict[Literal, int]:
         return {literal: i for i, literal in enumerate(self.literals)}
 
+    @cached_property
+    def sets(self) -> list[int]:
+        """The sets of variables that literals have, as bits."""
+        found: list[int] = np.unique(self.needed).tolist()
+        return found
+
+    @cached_property
+    def set_of(self) -> np.ndarray:
+        """[literals]: which of `sets`."""
+        return np.searchsorted(np.array(self.sets, dtype=np.int64), self.needed)
+
     def ready(self, rows: np.ndarray) -> np.ndarray:
         """The bits of all literals, of which `rows` are right."""
         for row in rows[~self.filled[rows]].tolist():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from itertools import permutations
 
 import numpy as np
@@ -39,8 +38,7 @@ def refined(
     best = between[np.lexsort((-gap, -gain))[0]]  # of equally good ones that in the widest gap
     cut = rounded(float((values[best] + values[best + 1]) / 2), values)
     table = numbers[name]
-    made = number_relation(name, op, cut, table > cut if op == ">" else table < cut)
-    return replace(made, bits=relation.bits)
+    return number_relation(name, op, cut, table > cut if op == ">" else table < cut, relation.bits)
 
 
 def _extremes(

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
-import random
+import os
 import re
 import signal
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.amount import sample
 from tests.cli.support import Run
 from tests.learning.support import PROGRAM, balanced
 
@@ -53,7 +56,6 @@ def test_what_is_refused(facts: Path, run: Run) -> None:
     assert "either --images DIR or --facts FILE" in run.refused("learn", "rules.pl")
     assert "give --labels FILE.csv" in run.refused("learn", "rules.pl", "--facts", "worlds.jsonl")
     assert "--concepts" in run.refused(*FACTS, "--concepts")
-    assert "start without it" in run.refused(*FACTS, "--resume")
     assert "a program is a .pl file" in run.refused(*FACTS, "--out", "learnt.txt")
     assert "is the program that is learnt from" in run.refused(*FACTS, "--out", "rules.pl")
     assert "the report is an .html file" in run.refused(*FACTS, "--report", "r.txt")
@@ -77,9 +79,7 @@ def test_from_images_interrupted_and_resumed(tmp_path: Path, run: Run, monkeypat
     """A run that ends while perception looks goes on to the same program."""
     from nsfrc.learning import pictures
 
-    Path("closeby.pl").write_text(
-        ":- include('kandinsky.pl').\n:- type(object, slots(4)).\n:- neural(closeby(object, object)).\n"
-        ":- learn(kp(image)).\n:- vars(object, 2).\n")
+    Path("closeby.pl").write_text(CLOSEBY)
     run.good("data", "kandinsky", "closeby", "--out", "figures", "--count", "40")
     learn = ("learn", "closeby.pl", "--images", "figures")
     run.good(*learn, "--out", "whole.pl")
@@ -101,7 +101,6 @@ def test_from_images_interrupted_and_resumed(tmp_path: Path, run: Run, monkeypat
     assert "kp(X) :- in(A, X), in(B, X), closeby(A, B)." in Path("learnt.pl").read_text()
     assert not Path("learnt.pl.checkpoint").exists() and "closeby" in Path("learnt.concepts.json").read_text()
     assert "data:image/png;base64" in Path("r.html").read_text()
-    assert "nothing to resume" in run.refused(*learn, "--resume")
     Path("learnt.pl.checkpoint").write_bytes(b"nothing")
     assert "is not a checkpoint" in run.refused(*learn, "--resume")
 
@@ -113,40 +112,56 @@ def test_folders_without_labels(run: Run) -> None:
     assert "have no labels" in message and "folders true and false" in message
 
 
-class _Killed(BaseException):
-    """Stands for a kill: nobody catches it."""
+IMAGES = ("learn", "closeby.pl", "--images", "figures", "--beam", "8")
+CLOSEBY = """:- include('kandinsky.pl').
+:- type(object, slots(4)).
+:- neural(closeby(object, object)).
+:- learn(kp(image)).
+:- vars(object, 2).
+"""
 
 
-def test_killed_at_any_moment_of_the_search_and_resumed(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What was seen is kept until the program is written, and the search from there is the same every time."""
-    from nsfrc.learning.search import Search
-
-    Path("rules.pl").write_text(
-        ":- include('kandinsky.pl').\n:- type(object, slots(4)).\n:- neural(closeby(object, object)).\n"
-        ":- learn(kp(image)).\n:- vars(object, 2).\n")
-    run.good("data", "kandinsky", "closeby", "--out", "figures", "--count", "32")
-    learn = ("learn", "rules.pl", "--images", "figures", "--beam", "8")
-    real, calls = Search._longer, [0]
-    last = [10**9]
-
-    def counted(self: Search, *given: Any) -> bool:
-        calls[0] += 1
-        if calls[0] > last[0]:
-            raise _Killed
-        return real(self, *given)
-
-    monkeypatch.setattr(Search, "_longer", counted)
-    run.good(*learn, "--out", "whole.pl")
-    most, calls[0] = calls[0], 0
-    rng = random.Random(7)
-    for resumed in (False, True):
-        last[0], calls[0] = rng.randrange(most), 0
-        with pytest.raises(_Killed):
-            run(*learn, *["--resume"] * resumed)
-        assert Path("learnt.pl.checkpoint").exists() and not Path("learnt.pl").exists()
-    last[0] = 10**9
-    run.good(*learn, "--resume")
+@pytest.mark.parametrize("learn", [FACTS, IMAGES], ids=["facts", "images"])
+def test_killed_at_any_moment_and_resumed(facts: Path, run: Run, learn: tuple[str, ...]) -> None:
+    """However often a process is killed, from its start to its end, the last one writes the same program."""
+    Path("closeby.pl").write_text(CLOSEBY)
+    run.good("data", "kandinsky", "closeby", "--out", "figures", "--count", "64")
+    root = str(Path(__file__).parents[2])
+    command = [sys.executable, "-m", "tests.cli.killed", str(sample(3, 20)), *learn]
+    done = subprocess.run(command, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": root})
+    ends = [line.split()[1] for line in done.stdout.splitlines()]
+    assert len(ends) == sample(3, 20) + 3 and set(ends) == {"0", "killed"}, done.stderr
     assert Path("learnt.pl").read_bytes() == Path("whole.pl").read_bytes()
+    assert not Path("learnt.pl.checkpoint").exists()
+
+
+def test_a_search_that_is_done_is_not_done_again(facts: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With the same labels and options, that is; and what it cost is told as if it had been."""
+    from nsfrc.learning.covering import Cover
+
+    whole = json.loads(run.good(*FACTS, "--json", "--out", "whole.pl"))
+    real, calls = Cover.run, [0]
+
+    def counted(self: Cover) -> Any:
+        calls[0] += 1
+        if calls[0] == 2:
+            raise KeyboardInterrupt
+        return real(self)
+
+    monkeypatch.setattr(Cover, "run", counted)
+    assert run(*FACTS).code == 130
+    assert "continue with --resume" in run.refused(*FACTS)
+    again = json.loads(run.good(*FACTS, "--json", "--resume"))
+    assert calls[0] == 3 and {**again, "written": 0} == {**whole, "written": 0}
+    assert Path("learnt.pl").read_bytes() == Path("whole.pl").read_bytes()
+    for other in (("--seed", "1"), ("--noise", "0.1")):
+        calls[0] = 0
+        run(*FACTS)
+        assert run.good(*FACTS, "--resume", *other) and calls[0] == 4
+    calls[0] = 0
+    run(*FACTS)
+    Path("worlds.jsonl").write_text(Path("worlds.jsonl").read_text() + '{"in(obj1,img)": 1}\n')
+    assert "is from a run with other examples" in run.refused(*FACTS, "--resume")
 
 
 def test_ctrl_c_gives_the_best_so_far(facts: Path, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
@@ -16,7 +17,7 @@ from nsfrc.learning.covering import Cover
 from nsfrc.learning.extended import number_relation
 from nsfrc.learning.kernels import NEGATIVE, POSITIVE
 from nsfrc.learning.relations import priced
-from nsfrc.learning.results import NothingLearnt
+from nsfrc.learning.results import NothingLearnt, finish
 from nsfrc.learning.search import Limits
 from nsfrc.learning.tables import Tables
 from tests.learning.support import PROGRAM, Objects, balanced, worlds
@@ -119,6 +120,39 @@ def test_what_cannot_be_learnt_from_is_said() -> None:
         _learn(None, examples, [True, False] * 6, source=PROGRAM, noise=0.7)
 
 
+OWN = """:- type(image, [scene]).
+:- type(vehicle, slots(3)).
+:- type(kind, [car, bike]).
+:- neural(in(vehicle, image)).
+:- neural(kind(vehicle, kind)).
+:- learn(danger(image)).
+"""
+
+
+def test_a_world_of_ones_own_and_what_it_must_declare() -> None:
+    kinds = [(i % 2, i // 2 % 2, i // 4 % 2) for i in range(40)]
+    examples = [{f"{atom}(vehicle{n},{what})": 1.0 for n, kind in enumerate(some, 1)
+                 for atom, what in (("in", "scene"), ("kind", ("car", "bike")[kind]))} for some in kinds]
+    labels = [sum(some) > 1 for some in kinds]
+    learnt = _learn(None, examples, labels, source=OWN)
+    assert learnt.clauses[0].text == "danger(X) :- in(A, X), in(B, X), kind(A, bike), kind(B, bike)."
+    scenes = OWN.replace("type(image", "type(scene").replace(", image)", ", scene)").replace("(image)", "(scene)")
+    with pytest.raises(NsfrcError, match=r"danger\(scene\) is about scene.*write :- type\(image, \[scene\]\)"):
+        _learn(None, examples, labels, source=scenes)
+    listed = OWN.replace("slots(3)", "[vehicle1, vehicle2, vehicle3]")
+    learnt = _learn(None, examples, [bool(some[0]) for some in kinds], source=listed)
+    assert "no type is one of objects" in learnt.remarks[0] and "kind(vehicle1, bike)" in learnt.text
+
+
+def test_rules_that_do_no_better_than_chance_on_labels_held_out_are_doubted() -> None:
+    examples, labels = balanced(21, 60, lambda one: one.has("red") > 0)
+    learner = _learn(None, examples, labels, source=PROGRAM).learner
+    (found,) = learner.run()
+    for right, doubted in ((found.right, False), (0.5, True), (0.4, True)):
+        remarks = finish(learner, [replace(found, right=right, chance=0.5)]).remarks
+        assert any("before you rely on them" in remark for remark in remarks) == doubted
+
+
 def test_doubtful_examples_are_remarked_on() -> None:
     examples, labels = balanced(8, 60, lambda one: one.has("red") > 0)
     examples += [examples[0], {}]
@@ -150,6 +184,26 @@ def test_confounded_labels_have_alternatives_and_what_tells_them_apart() -> None
     texts = [clause.text, *clause.alternatives]
     assert {"kp(X) :- in(A, X), color(A, red).", "kp(X) :- in(A, X), shape(A, triangle)."} <= set(texts)
     assert clause.apart == ("w80",) and "w80" in learnt.text and learnt.alternatives[clause.text]
+
+
+def test_what_a_rule_may_ask_for_as_well_is_listed() -> None:
+    """All triangles that make a world true are red, and there are others: red may be meant, or not."""
+    rng = np.random.default_rng(19)
+    examples, labels = [], []
+    while len(examples) < 100:
+        one = Objects(rng)
+        triangle, true = one.shapes == 2, len(examples) % 2 == 0
+        if any(triangle) == true and (one.colors[triangle] == 0).all():
+            examples.append(one.world())
+            labels.append(true)
+    apart = {"in(obj1,img)": 1.0, "color(obj1,blue)": 1.0, "shape(obj1,triangle)": 1.0}
+    learnt = _learn(None, [*examples, apart], [*labels, None], source=PROGRAM, names=[f"w{i}" for i in range(101)])
+    (clause,) = learnt.clauses
+    assert clause.text == "kp(X) :- in(A, X), shape(A, triangle)."
+    assert "kp(X) :- in(A, X), color(A, red), shape(A, triangle)." in clause.narrower
+    assert "what is added, all true examples have:" in learnt.text and clause.apart == ("w100",)
+    examples, labels = balanced(20, 100, lambda one: one.has("red", "triangle") > 0)
+    assert not _learn(None, examples, labels, source=PROGRAM).clauses[0].narrower  # nothing else is common to them
 
 
 def test_classes() -> None:

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from itertools import permutations
+from itertools import combinations, permutations
 
 import numpy as np
 import pytest
 import torch
 
 import nsfrc
-from nsfrc.learning.covering import cost_of, renamed, subsumes
+from nsfrc.learning.covering import renamed, subsumes
 from nsfrc.learning.evidence import FromWorlds
 from nsfrc.learning.extended import cuts, relations, rounded
 from nsfrc.learning.learner import compile_base
+from nsfrc.learning.lengths import Length, cost_of, literal_bits, sets_bits
 from nsfrc.learning.relations import Basis
 from nsfrc.learning.scoring import Scoring
 from nsfrc.learning.search import Clause, canonical, covered
@@ -106,6 +107,43 @@ def test_clauses_that_differ_in_names_are_one(tables: tuple[SourceText, FromWorl
     assert subsumes(one[:1], two, found) and subsumes(one, two, found)
     assert not subsumes(one, other, found) and not subsumes(two, one[:1], found)
     assert renamed(two, found) == ((arrow, (0, 1)), (red, (0,))) and cost_of(one, found) > cost_of(one[:1], found) > 0
+
+
+def test_the_length_of_a_clause_does_not_depend_on_its_order(
+    tables: tuple[SourceText, FromWorlds, Basis, Tables]
+) -> None:
+    """Nor on names of variables; and the search counts what is counted afterwards."""
+    table = tables[3]
+    found = table.relations
+    by_text = {one.text: i for i, one in enumerate(found)}
+    clause = [(by_text["color({0}, red)"], (0,)), (by_text["same_shape({0}, {1})"], (0, 1)),
+              (by_text["arrow({0}, {1})"], (1, 0)), (by_text["shape({0}, circle)"], (1,))]
+    lengths = {round(cost_of(renamed(order, found), found), 9) for order in permutations(clause)}
+    assert len(lengths) == 1
+    whole = table.table(2)
+    for literal in clause:
+        rest = [one for one in clause if one != literal]
+        row = np.array([whole.row[literal]])
+        own = np.array([literal_bits(found[literal[0]])])
+        added = Length.of(rest, found).with_one_more(whole, row, own, np.array([1]))
+        assert added[0] == pytest.approx(cost_of(clause, found))
+
+
+def test_as_probabilities_all_clauses_are_no_more_than_one(
+    tables: tuple[SourceText, FromWorlds, Basis, Tables]
+) -> None:
+    """Or rules would be found in noise: of one literal, and of two about one object or two."""
+    found = [one for one in tables[3].relations if not one.parts]
+    assert sum(2.0**-one.bits for one in found) == pytest.approx(1)
+    single = [((i, args),) for i, one in enumerate(found) for args in permutations(range(one.arity))
+              if not one.symmetric or list(args) == sorted(args)]
+    total = sum(2 ** -cost_of(one, found) for one in single)
+    assert total <= 1 / 3 + 1e-9  # the others go on
+    unary = [i for i, one in enumerate(found) if one.arity == 1]
+    same = sum(2 ** -cost_of(((i, (0,)), (j, (0,))), found) for i, j in combinations(unary, 2))
+    apart = sum(2 ** -cost_of(((i, (0,)), (j, (1,))), found) for i, j in combinations(unary, 2))
+    assert total + same + apart < 1 and same > 0 and apart > 0
+    assert sets_bits((0b01,)) == sets_bits((0b11,)) == 0 and sets_bits((0b0011, 0b1100)) == 1
 
 
 def test_goals_are_parted_at_commas_of_their_own() -> None:
