@@ -16,7 +16,8 @@ from nsfrc.errors import NsfrcError, did_you_mean
 PARTS = {
     name: f"nsfrc.benchmarks.{module}" for name, module in {
         "reasoning": "reasoning", "semantics": "semantics", "compile": "compiling", "memory": "memory",
-        "growth": "growth", "language": "language", "end_to_end": "end_to_end", "accuracy": "accuracy",
+        "growth": "growth", "scaling": "scaling", "language": "language", "end_to_end": "end_to_end",
+        "accuracy": "accuracy",
         "semantics_figures": "semantics_figures", "ptx": "ptx", "learning": "learning", "baselines": "baselines",
     }.items()
 }
