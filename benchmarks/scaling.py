@@ -1,8 +1,8 @@
 """How time and memory grow when one thing grows: clauses, objects, the batch, levels, images.
 
 Every point is a process of its own on one thread. Seconds are those of the processor for the work alone, the least of
-several runs where these are short; memory is the most that the process held, less what it held before the work. The slope is that of the last points on logarithmic axes:
-1 is in proportion.
+several runs where these are short; memory is the most that the process held, less what it held before the work. The
+slope is that of the last points on logarithmic axes: 1 is in proportion.
 """
 
 from __future__ import annotations

@@ -17,8 +17,8 @@ PARTS = {
     name: f"nsfrc.benchmarks.{module}" for name, module in {
         "reasoning": "reasoning", "semantics": "semantics", "compile": "compiling", "memory": "memory",
         "growth": "growth", "scaling": "scaling", "language": "language", "end_to_end": "end_to_end",
-        "accuracy": "accuracy",
-        "semantics_figures": "semantics_figures", "ptx": "ptx", "learning": "learning", "baselines": "baselines",
+        "accuracy": "accuracy", "semantics_figures": "semantics_figures", "ptx": "ptx", "learning": "learning",
+        "baselines": "baselines",
     }.items()
 }
 SLOW = ("ptx", "learning", "baselines")  # these take up to an hour: only where they are asked for by name
