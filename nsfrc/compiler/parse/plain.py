@@ -26,7 +26,8 @@ SYMBOLS = r"#$&*+\-./:<=>?@^~\\"
 DECLARING = frozenset("dynamic discontiguous initialization multifile table".split())  # prefix operators behind `:-`
 COMPARISONS = frozenset(r"= \= == \== =.. @< @> @=< @>= =:= =\= < > =< >= is".split())
 SUMS, PRODUCTS = frozenset("+-"), frozenset("* / // << >> mod rem div".split())
-PROBABILITY, NOT, NECK, END = "::", "\\+", ":-", "."
+PROBABILITY, NOT, NECK, RANGE, POWER, END = "::", "\\+", ":-", "..", "**", "."
+ARITHMETIC = frozenset({*SUMS, *PRODUCTS, RANGE, POWER})
 
 _BLANK = re.compile(r"(?:\s++|%[^\n]*+|/\*(?:[^*]++|\*(?!/))*+\*/)*+")
 _OPERAND = re.compile(
@@ -130,7 +131,7 @@ class Plain:
         operator = self._behind
         if operator in ",.)":
             return left
-        if operator in PRODUCTS or operator in SUMS:
+        if operator in ARITHMETIC:
             left = self._sum(left)
             operator = self._behind
         if operator not in COMPARISONS:
@@ -139,17 +140,30 @@ class Plain:
         return self._infix(left, operator, place, self._sum(self._term(self._operand())))
 
     def _sum(self, left: Term) -> Term:
-        left = self._product(left)
+        """The methods from here on have the first operand already."""
+        left = self._range(left)
         while (operator := self._behind) in SUMS:
             place = self._operator()
-            left = self._infix(left, operator, place, self._product(self._term(self._operand())))
+            left = self._infix(left, operator, place, self._range(self._term(self._operand())))
         return left
 
+    def _range(self, left: Term) -> Term:
+        left = self._product(left)
+        if self._behind != RANGE:
+            return left
+        return self._infix(left, RANGE, self._operator(), self._product(self._term(self._operand())))
+
     def _product(self, left: Term) -> Term:
+        left = self._power(left)
         while (operator := self._behind) in PRODUCTS:
             place = self._operator()
-            left = self._infix(left, operator, place, self._term(self._operand()))
+            left = self._infix(left, operator, place, self._power(self._term(self._operand())))
         return left
+
+    def _power(self, left: Term) -> Term:
+        if self._behind != POWER:
+            return left
+        return self._infix(left, POWER, self._operator(), self._term(self._operand()))
 
     def _term(self, token: re.Match[str]) -> Term:
         """A term without operators, or in parentheses."""
