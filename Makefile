@@ -61,7 +61,7 @@ thorough:
 quick: $(VENV)/installed
 	@NSFRC_QUICK=1 $(PYTEST) -m 'not interpreter and not aot and not ptx and not training and not docs'
 
-# What the compiler and the engines are measured by: their tests, except those that only repeat with more cases, and
+# What the compiler and the engines are measured by: their tests, of many cases each third, without those that repeat, and
 # kernels in Triton's interpreter. The CPU engine's are run without numba by tests/engines/test_plain.py.
 MEASURED := tests/frontend tests/engines tests/anchored $(patsubst %,tests/test_%.py,artifact filters ground herbrand importer passes \
     plan program program_values reach) $(patsubst %,tests/cli/test_%.py,compile emit import reason) \
@@ -75,7 +75,7 @@ coverage: $(VENV)/installed
 	@rm -rf build/coverage && mkdir -p build/coverage
 	@TRITON_INTERPRET=1 $(BIN)/coverage run -m pytest $(INTERPRETED) > build/coverage/kernels.log 2>&1 & kernels=$$!; \
 	trap 'kill $$kernels' INT TERM; \
-	$(BIN)/coverage run -m pytest $(MEASURED) $(REPEATS:%=--deselect=%); rest=$$?; \
+	NSFRC_QUICK=1 $(BIN)/coverage run -m pytest $(MEASURED) $(REPEATS:%=--deselect=%); rest=$$?; \
 	wait $$kernels || { cat build/coverage/kernels.log; exit 1; }; exit $$rest
 	@$(BIN)/coverage combine --quiet
 	@$(BIN)/coverage report
