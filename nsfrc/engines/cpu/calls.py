@@ -7,6 +7,7 @@ a kernel is told everything in one record of numbers.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -44,13 +45,14 @@ class Bound(ABC):
     cost: float
     held: tuple[np.ndarray, ...]
     whole_batch = False  # whether examples have to do with each other
+    needs_beside = False  # also where nobody differentiates
 
     @abstractmethod
     def past(self, examples: int) -> tuple[int, ...]:
         """The shape of what is kept for the way back."""
 
     @abstractmethod
-    def beside(self, parts: list[tuple[int, int]], tiles: list[int], keep: bool) -> list[torch.Tensor | None]:
+    def beside(self, parts: list[tuple[int, int]], tiles: list[int]) -> Sequence[torch.Tensor | None]:
         """What else each part of a call needs, if anything: filled on the way there, read on the way back."""
 
 
@@ -154,12 +156,12 @@ class Call:
         self.parts = [(0, examples)] if bound.whole_batch else split(examples, bound.cost)
         self.past = torch.from_numpy(np.empty(bound.past(examples), np.float32)) if keep else None
         self.tiles = [_tile(last - first, bound.whole_batch) for first, last in self.parts]
-        self.beside = bound.beside(self.parts, self.tiles, keep)
+        self.beside = bound.beside(self.parts, self.tiles) if keep or bound.needs_beside else None
         self.out = torch.from_numpy(np.empty((examples, bound.outputs), np.float32))
 
     def _record(self, part: int, must_start_so: bool, out: int, g_V0: int, g_weights: int) -> bytes:
         """The numbers of `tables.Own`, in their order."""
-        weights, past, beside = self.weights, self.past, self.beside[part]
+        weights, past, beside = self.weights, self.past, self.beside[part] if self.beside else None
         packed: bytes = self.bound.record.pack(
             *self.bound.fixed, self.V0.data_ptr(), self.examples, *self.parts[part], self.tiles[part],
             0 if weights is None else weights.data_ptr(), 0 if weights is None else weights.shape[0], must_start_so,

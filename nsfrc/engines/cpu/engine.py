@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -62,7 +63,6 @@ class PaperBound(Bound):
     def past(self, examples: int) -> tuple[int, ...]:
         return self.steps + 1, self.slots, examples
 
-    def beside(self, parts: list[tuple[int, int]], tiles: list[int], keep: bool) -> list[torch.Tensor | None]:
+    def beside(self, parts: list[tuple[int, int]], tiles: list[int]) -> Sequence[torch.Tensor | None]:
         """Z of V of every step, of all examples."""
-        Z = torch.from_numpy(np.empty((self.steps, parts[-1][1]), np.float32)) if keep else None
-        return [Z] * len(parts)
+        return [torch.from_numpy(np.empty((self.steps, parts[-1][1]), np.float32))] * len(parts)

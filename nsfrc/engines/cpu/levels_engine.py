@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -59,15 +60,15 @@ class LevelsBound(Bound):
         self.fixed = Fixed(indices, floats, layout, base_at, declared_at, plan.G, plan.C, rounds_at, past_at,
                            plan.blocks, place_at, atom_at, len(atom))
         self.outputs, self.blocks, self.kept = len(atom), plan.blocks, int(kept.sum())
-        self.recursive = bool((rounds >= 0).any())
+        self.needs_beside = bool((rounds >= 0).any())
         self.cost = plan.rows * ROW_NS * max(1, int(rounds.max(initial=1)))
 
     def past(self, examples: int) -> tuple[int, ...]:
         return self.kept, examples
 
-    def beside(self, parts: list[tuple[int, int]], tiles: list[int], keep: bool) -> list[torch.Tensor | None]:
+    def beside(self, parts: list[tuple[int, int]], tiles: list[int]) -> Sequence[torch.Tensor | None]:
         """After how many rounds each tile's blocks settled."""
-        if not self.recursive:
+        if not self.needs_beside:
             return [None] * len(parts)
         return [torch.from_numpy(np.zeros((-(-(last - first) // tile), self.blocks), np.int64))
                 for (first, last), tile in zip(parts, tiles, strict=True)]
