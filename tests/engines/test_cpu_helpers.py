@@ -155,6 +155,18 @@ def test_kernels_run_where_nothing_can_be_kept(small, monkeypatch):
     assert run() == run() == 42 and len(compiled) == 2
 
 
+def test_a_kernel_that_this_llvm_cannot_read_is_made_anew(small, monkeypatch):
+    run, compiled, _ = small
+    monkeypatch.setattr(native, "_text", lambda name: "of a later version")
+    monkeypatch.setattr(native, "_lowered_anew", lambda name: SMALL)
+    assert run() == run() == 42 and compiled == ["of a later version", SMALL]
+
+
+def test_what_keeps_kernels_from_being_made_is_told(tmp_path):
+    with pytest.raises(NsfrcError, match=r"could not be made from their sources in .*cpu: KeyError: 'nothing'"):
+        lowering.write(tmp_path, "nothing")
+
+
 def test_a_kernel_whose_source_changed_is_made_anew(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(native, "from_sources", lambda: "changed")

@@ -16,7 +16,9 @@ import sys
 from importlib import import_module
 from pathlib import Path
 
+from nsfrc.engines.cpu.cache import HERE
 from nsfrc.engines.cpu.native import KERNELS, LOWERED, PREFIX, from_sources
+from nsfrc.errors import NsfrcError
 from nsfrc.files import write_whole
 
 MODULE = "nsfrc.engines.cpu.lowering"
@@ -92,7 +94,12 @@ def _short_names(text: str) -> str:
 
 def write(place: Path, *names: str) -> None:
     """Write lowered kernels to a folder, from a process of its own; all of them unless some are named."""
-    subprocess.run([sys.executable, "-m", MODULE, str(place), *names], env={**os.environ, **NEUTRAL}, check=True)
+    environment = {**os.environ, **NEUTRAL, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    done = subprocess.run([sys.executable, "-m", MODULE, str(place), *names], env=environment, text=True,
+                          capture_output=True, check=False)
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["nothing was said"])[-1]
+        raise NsfrcError(f"kernels could not be made from their sources in {HERE}: {last}")
 
 
 def main() -> None:

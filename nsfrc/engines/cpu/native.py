@@ -99,7 +99,7 @@ def _lowered_anew(name: str) -> str:
     place = folder(from_sources().encode())
     text = _read(place / f"{name}.ll.xz")
     if text is None:
-        tell("making kernels anew, since their sources changed: up to half a minute for each")
+        tell("making kernels anew, as those shipped are of other sources or another LLVM: up to half a minute for each")
         lowering.write(place, name)
         text = _read(place / f"{name}.ll.xz")
     if text is None:
@@ -130,7 +130,10 @@ def _object(name: str) -> bytes:
     except OSError:
         pass
     tell("compiling kernels for this machine, once: some seconds")
-    made = _compile(text)
+    try:
+        made = _compile(text)
+    except RuntimeError:  # LLVM's language grows: an older LLVM may not read what a newer one wrote
+        made = _compile(_lowered_anew(name))
     with suppress(NsfrcError):  # nowhere to keep it: the next process compiles again
         write_whole(path, digest(made).encode() + made)
     return made
