@@ -8,6 +8,7 @@
 # make hooks        have git run the checks of .pre-commit-config.yaml before a commit
 # make wheel        dist/: a wheel, and the sources to build one from
 # make wheel-check  install the wheel, then the source tree, into empty environments and use them
+# make kernels      the CPU engine's kernels as LLVM's language, after a change of their sources (a minute)
 # make bench        all benchmarks except the trained baselines, into benchmarks/results and the README (half an hour)
 # make ptx          all kernels of all programs executed on the CPU and checked, and faults planted in them (an hour)
 # make gpu-check    on a machine with CUDA: all value tests on the card, then its times
@@ -22,7 +23,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test thorough quick coverage lint hooks wheel wheel-check bench ptx gpu-check fuzz clean
+.PHONY: demo test thorough quick coverage lint hooks wheel wheel-check kernels bench ptx gpu-check fuzz clean
 
 # Dependencies are installed when the files that name them change, the package itself once (editable).
 $(VENV)/installed: pyproject.toml setup.py constraints.txt
@@ -86,6 +87,9 @@ ptx: $(VENV)/installed
 
 gpu-check: $(VENV)/installed-extras
 	$(BIN)/python -m nsfrc.benchmarks.gpu_check
+
+kernels: $(VENV)/installed
+	$(BIN)/python -m nsfrc.engines.cpu.lowering
 
 bench: $(VENV)/installed-extras
 	$(BIN)/nsfrc bench --out benchmarks/results

@@ -9,6 +9,7 @@ setup(
     package_dir={"": ".", **mapped},
     package_data={
         "nsfrc": ["py.typed"],
+        "nsfrc.engines.cpu": ["lowered/*.ll.xz"],
         "nsfrc.grammars": ["*.lark"],
         "nsfrc.programs": ["*.pl", "*/*.pl"],
         "nsfrc.perception": ["shipped/*.safetensors"],

@@ -61,7 +61,7 @@ class AutoEngine:
         self._engines: dict[str, Engine] = {}
 
     def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
-        name = "gpu" if V0.device.type == "cuda" else "cpu"
+        name = "gpu" if V0.is_cuda else "cpu"
         if name not in self._engines:
             self._engines[name] = engine(name, self.program)
         return self._engines[name](V0, weights, run)

@@ -33,7 +33,7 @@ def main() -> int:
         case = Case.drawn(seed, asked.within)
         torch.set_num_threads(1 + seed % 2)
         # Batches as small as these are split among threads only if that is thought to pay at once.
-        with mock.patch("nsfrc.engines.cpu.engine.WORTH_A_THREAD", 1):
+        with mock.patch("nsfrc.engines.cpu.calls.WORTH_A_THREAD", 1):
             found = case.difference(asked.engine)
         off = loops(seed) if asked.within else 0.0
         worst = [max(worst[0], found.values), max(worst[1], found.gradients)]

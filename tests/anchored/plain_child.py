@@ -9,8 +9,7 @@ from __future__ import annotations
 
 from numba.core import config
 
-from nsfrc.engines.cpu import maths
-from tests.engines.plain_child import INSTRUCTIONS
+from tests.engines.plain_child import stand_in
 
 # Program, batch, rows of weights (0: hard) and options.
 CASES = {
@@ -33,8 +32,7 @@ CASES = {
 
 def main() -> None:
     assert config.DISABLE_JIT, "start this with NUMBA_DISABLE_JIT=1"
-    for name, plain in INSTRUCTIONS.items():
-        setattr(maths, name, plain)
+    stand_in()
     from tests.anchored.support import GRADIENTS, VALUES, compiled, difference, mixtures, valuations
 
     for name, (rules, batch, rows, options) in CASES.items():

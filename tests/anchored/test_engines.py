@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[2]
 def two_threads(monkeypatch, one_thread):
     """Batches of any size are split in two."""
     torch.set_num_threads(2)
-    monkeypatch.setattr("nsfrc.engines.cpu.engine.WORTH_A_THREAD", 1)
+    monkeypatch.setattr("nsfrc.engines.cpu.calls.WORTH_A_THREAD", 1)
 
 
 @pytest.mark.parametrize("seed", range(sample(20, 50)))

@@ -9,11 +9,14 @@ agrees with the reference.
 
 from __future__ import annotations
 
+import ctypes
+from collections.abc import Callable
+
 import numpy as np
 import torch
 from numba.core import config
 
-from nsfrc.engines.cpu import maths
+from nsfrc.engines.cpu import maths, memory
 
 
 def bits(x: np.float32) -> int:
@@ -29,6 +32,35 @@ def above(x: np.float32) -> int:
     return bits(x) - 0x3F3504F3
 
 
+def array_at(dtype: type) -> Callable[..., np.ndarray]:
+    """As `memory._array_at`."""
+
+    def at(address: int, *shape: int) -> np.ndarray:
+        size = np.dtype(dtype).itemsize * int(np.prod(shape))
+        if not size:
+            return np.empty(shape, dtype)
+        return np.frombuffer((ctypes.c_char * size).from_address(int(address)), dtype).reshape(shape)
+
+    return at
+
+
+rooms: dict[int, object] = {}
+
+
+def allocate(size: int) -> int:
+    room = ctypes.create_string_buffer(int(size))
+    rooms[ctypes.addressof(room)] = room
+    return ctypes.addressof(room)
+
+
+MEMORY = {
+    **{name: array_at(dtype) for name, dtype in (
+        ("ints", np.int64), ("counts", np.int64), ("indices", np.uint32), ("flags", np.bool_), ("floats", np.float32),
+        ("table", np.float32), ("stack", np.float32), ("doubles", np.float64))},
+    "cell": lambda: allocate(8),
+    "allocate": allocate,
+    "release": lambda address: rooms.pop(address),
+}
 INSTRUCTIONS = {
     "larger": np.maximum,
     "smaller": np.minimum,
@@ -83,10 +115,16 @@ kp :- color(A, red), color(B, blue).
 TWO_CLAUSES = f"{ONE_CLAUSE}:- neural(lit(object)).\n:- target(bright(obj1)).\nbright(O) :- lit(O)."
 
 
+def stand_in() -> None:
+    """Put Python in the place of single instructions, before anything imports them."""
+    for module, names in ((maths, INSTRUCTIONS), (memory, MEMORY)):
+        for name, plain in names.items():
+            setattr(module, name, plain)
+
+
 def main() -> None:
     assert config.DISABLE_JIT, "start this with NUMBA_DISABLE_JIT=1"
-    for name, plain in INSTRUCTIONS.items():
-        setattr(maths, name, plain)
+    stand_in()
     from tests.engines.support import compile_text, valuations
     from tests.engines.test_engines import agree
 

@@ -158,7 +158,7 @@ def test_a_result_never_depends_on_the_batch(batch):
 def test_same_bits_with_one_thread_and_two(monkeypatch):
     program = nsfrc.compile("nine_circles")
     V0 = valuations(program, 500).float()
-    monkeypatch.setattr("nsfrc.engines.cpu.engine.WORTH_A_THREAD", 1)
+    monkeypatch.setattr("nsfrc.engines.cpu.calls.WORTH_A_THREAD", 1)
     results = []
     before = torch.get_num_threads()
     try:

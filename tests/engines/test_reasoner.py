@@ -284,7 +284,7 @@ def _reason_in_child(queue, V0):
 
 def test_forked_child(program, monkeypatch):
     """A child forked after the parent used its threads must not wait for them."""
-    monkeypatch.setattr("nsfrc.engines.cpu.engine.WORTH_A_THREAD", 1)
+    monkeypatch.setattr("nsfrc.engines.cpu.calls.WORTH_A_THREAD", 1)
     V0 = valuations(program, 200).float()
     expected = float(program.reasoner()(V0).sum())
     context = multiprocessing.get_context("fork")

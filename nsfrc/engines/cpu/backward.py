@@ -7,20 +7,24 @@ counting as equal, as they are in exact arithmetic.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
 from nsfrc.engines.cpu.forward import derive, is_bounded, new_scratch, padded_lanes, start
-from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, flush_denormals, larger, power, restore, share_of_first
+from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, flush_denormals, larger, power, restore, share_of_first
+from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_flags, new_row, new_table, release
+from nsfrc.engines.cpu.reading import read_base, read_call, read_tables
 from nsfrc.engines.cpu.step import ONE, ZERO, fill, is_among, mix_head
-from nsfrc.engines.cpu.tables import unpack
+from nsfrc.engines.cpu.tables import FINE, NO_MEMORY
 
 TIE = np.float32(1.0 - 5e-7)
 # As an exponent of 2; a head that is combined with shares (`step.FEW_SHARES`) is at most 13.3 below.
 MOST_ABOVE = np.float32(14.0)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _open(z, g_z, unclaimed, whole_batch):
     """Before Z's gradient is given: every lane's still to be claimed; one maximum of a batch has all of it."""
     total = ZERO
@@ -31,7 +35,7 @@ def _open(z, g_z, unclaimed, whole_batch):
         fill(g_z, total)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _claim(values, g, g_z, unclaimed, whole_batch):
     """Give Z's gradient to g in lanes where `values`, divided by Z, are the first to reach 1."""
     for i in range(len(values)):
@@ -42,7 +46,7 @@ def _claim(values, g, g_z, unclaimed, whole_batch):
             unclaimed[i] = False
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _undivide(values, g, z, g_z):
     """From the gradient of values/Z to that of values, in place; adds Z's to g_z. `values` are divided."""
     for row in range(values.shape[0]):
@@ -51,7 +55,7 @@ def _undivide(values, g, z, g_z):
             g_z[i] -= g[row, i] * values[row, i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_values(head_of, order, k, whole_batch, before, after, z, derived, g, g_derived, g_z, unclaimed):
     """From the gradient of V' to those of V (in place) and of R. V: active slots, then rest."""
     active, last, lanes = len(head_of), derived.shape[0] - 1, len(z)
@@ -71,7 +75,7 @@ def _through_values(head_of, order, k, whole_batch, before, after, z, derived, g
             g[slot, i] *= mine
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_derived_z(derived, z, g_derived, whole_batch, g_z, unclaimed):
     """From the gradient of normalised R to that of R, in place. Atoms that head nothing come first."""
     last = derived.shape[0] - 1
@@ -83,7 +87,7 @@ def _through_derived_z(derived, z, g_derived, whole_batch, g_z, unclaimed):
         _claim(derived[h], g_derived[h], g_z, unclaimed, whole_batch)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _has_few_shares(head, last, z, k, derived):
     """Whether R of a head is so far below that of atoms that head nothing that their shares say nothing of it."""
     most = ZERO
@@ -92,7 +96,7 @@ def _has_few_shares(head, last, z, k, derived):
     return most > MOST_ABOVE
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_hard(
     head_start, head_pairs, pair_clause, k, pairs, absent, derived, z, shares, g_derived, g_pairs, g_absent,
 ):
@@ -128,14 +132,13 @@ def _through_hard(
                         g_absent[c, i] += g_derived[h, i] * share
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_soft(
     head_start, head_pairs, pair_clause, k, weights, pairs, absent, derived, z, mixed,
-    g_derived, g_pairs, g_absent, g_weights, used,
+    g_derived, g_pairs, g_absent, g_weights, used, value, g_mixed,
 ):
     """From the gradient of R to those of C and of the weights; `used` lanes count for the weights."""
     heads, lanes = len(head_start) - 1, len(z)
-    value, g_mixed = np.empty(lanes, np.float32), np.empty((weights.shape[0], lanes), np.float32)
     for pair in range(g_pairs.shape[0]):
         fill(g_pairs[pair], ZERO)
     for c in range(g_absent.shape[0]):
@@ -163,7 +166,7 @@ def _through_soft(
                 g_weights[m, c] += g_mixed[m, i] * absent[c, i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_clause_z(clause_start, whole_batch, pairs, absent, clause_z, g_pairs, g_absent, g_bottom, g_z, unclaimed):
     """From the gradient of normalised C to that of C, in place; collects that of false^L."""
     for c in range(g_absent.shape[0]):
@@ -179,7 +182,7 @@ def _through_clause_z(clause_start, whole_batch, pairs, absent, clause_z, g_pair
             g_bottom[i] += g_absent[c, i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_group(row_right, first, last, X, g, left, offset, factor, gX, g_left):
     """Gradients of a group's rows. g [lanes]: of the run's sum; left: the common factor, scaled for exp2;
     factor: the common factor times the power of true; g_left collects Σ weight · right."""
@@ -192,15 +195,13 @@ def _through_group(row_right, first, last, X, g, left, offset, factor, gX, g_lef
             gX[right, i] += weight * factor[i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_rows(
     row_left, row_right, group_start, run_start, run_power, run_times, pair_start, pair_padding, k, unit,
-    X, scale, bottom, offset, total, g_pairs, gX, g_power, g_bottom,
+    X, scale, bottom, offset, total, g_pairs, gX, g_power, g_bottom, g, left, factor, g_left,
 ):
     """From the gradient of each pair's C to those of its rows' factors, powers of true and padding."""
     lanes = X.shape[1]
-    g, left, factor = np.empty(lanes, np.float32), np.empty(lanes, np.float32), np.empty(lanes, np.float32)
-    g_left = np.empty(lanes, np.float32)
     for pair in range(len(pair_padding)):
         shift = offset[pair]
         for i in range(lanes):
@@ -225,7 +226,7 @@ def _through_rows(
                     gX[common, i] += g_left[i] * scale[p, i] * unit
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_nodes(node_left, node_right, first, X, gX):
     for node in range(len(node_left) - 1, -1, -1):
         left, right = node_left[node], node_right[node]
@@ -235,7 +236,7 @@ def _through_nodes(node_left, node_right, first, X, gX):
             gX[right, i] += g * a
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _through_constants(powers, true, false, length, X, gX, g_power, g_bottom):
     for p in range(len(powers)):
         n = powers[p]
@@ -245,7 +246,7 @@ def _through_constants(powers, true, false, length, X, gX, g_power, g_bottom):
         gX[false, i] += g_bottom[i] * np.float32(length) * power(X[false, i], length - 1)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _load(past, first, last, out):
     """Lanes first … last of past [slots, B]; spare lanes repeat the last one."""
     for slot in range(out.shape[0]):
@@ -253,7 +254,7 @@ def _load(past, first, last, out):
             out[slot, i] = past[slot, min(first + i, last - 1)]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _load_gradient(slot_of, g_out, first, last, outputs, g):
     for slot in range(g.shape[0]):
         fill(g[slot], ZERO)
@@ -262,7 +263,7 @@ def _load_gradient(slot_of, g_out, first, last, outputs, g):
             g[slot_of[outputs[j]], i] += g_out[first + i, j]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _store_gradient(members, constant, active, V0, g, first, last, targets_only, neural_only, g_V0):
     """Write each slot's gradient to its first atom; the row that carries a maximum to the largest atom."""
     for i in range(first, last):
@@ -279,72 +280,115 @@ def _store_gradient(members, constant, active, V0, g, first, last, targets_only,
             g_V0[i, largest] = g[active, i - first]
 
 
-@njit(cache=True, **KERNEL)
-def backward(
-    indices, floats, layout, base, V0, first, last, tile, weights, hard, steps, whole_batch, outputs, targets_only,
-    neural_only, past, past_z, g_out, g_V0, g_weights,
-):
+class Gradients(NamedTuple):
+    """Room for a tile: V before and after a step, and what gradients of what become."""
+
+    X: np.ndarray
+    before: np.ndarray  # [kept, lanes]
+    after: np.ndarray
+    g: np.ndarray  # [kept, lanes]: of V
+    gX: np.ndarray
+    power: np.ndarray  # as `Scratch.scale`
+    pairs: np.ndarray
+    absent: np.ndarray
+    derived: np.ndarray
+    mixed: np.ndarray  # [M, lanes]
+    z: np.ndarray  # [lanes], as all that follow
+    bottom: np.ndarray
+    value: np.ndarray
+    left: np.ndarray
+    factor: np.ndarray
+    g_left: np.ndarray
+    unclaimed: np.ndarray  # bool
+
+
+@njit(**INNER)
+def _lay_out(cursor, tables, call, lanes):
+    """The room of a tile, from where the cursor is."""
+    rows, kept, clauses = len(tables.head_of) + 1 + len(tables.node_left), call.past.shape[1], call.weights.shape[1]
+    pairs, heads, powers = len(tables.pair_clause), len(tables.heads), len(tables.powers)
+    mixtures = clauses if call.hard else call.weights.shape[0]
+    s = new_scratch(cursor, powers, pairs, clauses, heads, mixtures, len(tables.row_left), lanes)
+    return s, Gradients(
+        new_table(cursor, rows, lanes), new_table(cursor, kept, lanes), new_table(cursor, kept, lanes),
+        new_table(cursor, kept, lanes), new_table(cursor, rows, lanes), new_table(cursor, powers, lanes),
+        new_table(cursor, pairs, lanes), new_table(cursor, clauses, lanes), new_table(cursor, heads + 1, lanes),
+        new_table(cursor, call.weights.shape[0], lanes), new_row(cursor, lanes), new_row(cursor, lanes),
+        new_row(cursor, lanes), new_row(cursor, lanes), new_row(cursor, lanes), new_row(cursor, lanes),
+        new_flags(cursor, lanes),
+    )
+
+
+@njit(**INNER)
+def _through_step(tables, call, gamma, k, unit, bounded, used, s, r):
+    """From the gradient of V after a step to that of V before it, in place."""
+    active, lanes = len(tables.head_of), r.X.shape[1]
+    for slot in range(active):
+        for i in range(lanes):
+            r.X[slot, i] = r.before[slot, i]
+    fill(r.X[active], ONE)
+    derive(tables, gamma, k, unit, call.weights, call.hard, bounded, call.whole_batch, r.X, s)
+
+    _through_values(tables.head_of, tables.order, k, call.whole_batch, r.before, r.after, s.z[1], s.derived,
+                    r.g, r.derived, r.z, r.unclaimed)
+    _through_derived_z(s.derived, s.z[0], r.derived, call.whole_batch, r.z, r.unclaimed)
+    if call.hard:
+        _through_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, s.pairs, s.absent, s.derived,
+                      s.z[0], s.mixed, r.derived, r.pairs, r.absent)
+    else:
+        _through_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, call.weights, s.pairs, s.absent,
+                      s.derived, s.z[0], s.mixed, r.derived, r.pairs, r.absent, call.g_weights, used, r.value, r.mixed)
+    fill(r.bottom, ZERO)
+    _through_clause_z(tables.clause_start, call.whole_batch, s.pairs, s.absent, s.clause_z, r.pairs, r.absent,
+                      r.bottom, r.z, r.unclaimed)
+    for row in range(r.gX.shape[0]):
+        fill(r.gX[row], ZERO)
+    for p in range(r.power.shape[0]):
+        fill(r.power[p], ZERO)
+    _through_rows(
+        tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
+        tables.run_times, tables.pair_start, tables.pair_padding, k, unit,
+        r.X, s.scale, s.bottom, s.offset, s.total, r.pairs, r.gX, r.power, r.bottom, r.value, r.left, r.factor,
+        r.g_left,
+    )
+    _through_nodes(tables.node_left, tables.node_right, active + 1, r.X, r.gX)
+    _through_constants(tables.powers, tables.true, tables.false, tables.L, r.X, r.gX, r.power, r.bottom)
+    for slot in range(active):
+        for i in range(lanes):
+            r.g[slot, i] += r.gX[slot, i]
+
+
+@njit(**INNER)
+def backward(address):
     """Gradients of examples first … last: writes g_V0 [B, G], adds to g_weights [M, C] (float64).
 
-    The first arguments are those of `forward`, past and past_z as it left them.
-    g_out: gradient of the outputs, [B, len(outputs)].
+    address: of the record that `forward` had, with past and past_z as it left them; `out` is the outputs' gradient.
     """
+    tables, call = read_tables(address), read_call(address)
+    gamma, k, unit = read_base(address)
+    cursor = ints(cell(), 1)
+    cursor[0] = 0
+    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call.whole_batch))
+    room = allocate(cursor[0] + begin(1))
+    if room == 0:
+        return NO_MEMORY
     mode = flush_denormals()
-    tables = unpack(indices, floats, layout)
-    gamma, k, unit = base[0], base[1], base[2]
-    active, kept = len(tables.head_of), past.shape[1]
-    done = first
-    while done < last:
-        end = min(done + tile, last)
-        lanes = padded_lanes(end - done, whole_batch)
-        X = np.empty((active + 1 + len(tables.node_left), lanes), np.float32)
-        gX = np.empty((active + 1 + len(tables.node_left), lanes), np.float32)
-        before, after = np.empty((kept, lanes), np.float32), np.empty((kept, lanes), np.float32)
-        g = np.empty((kept, lanes), np.float32)
-        g_z, g_bottom, unclaimed = np.empty(lanes, np.float32), np.empty(lanes, np.float32), np.empty(lanes, np.bool_)
-        s = new_scratch(len(tables.powers), len(tables.pair_clause), weights.shape[1], len(tables.heads),
-                        weights.shape[0], len(tables.row_left), lanes)
-        g_power, g_pairs = np.empty(s.scale.shape, np.float32), np.empty(s.pairs.shape, np.float32)
-        g_absent, g_derived = np.empty(s.absent.shape, np.float32), np.empty(s.derived.shape, np.float32)
-        _load(past[0], done, end, before)
-        bounded = is_bounded(before, kept, before[:0], k)
-        _load_gradient(tables.slot_of, g_out, done, end, outputs, g)
-        for t in range(steps - 1, -1, -1):
-            _load(past[t], done, end, before)
-            _load(past[t + 1], done, end, after)
-            _load(past_z[t : t + 1], done, end, s.z[1:2])
-            for slot in range(active):
-                for i in range(lanes):
-                    X[slot, i] = before[slot, i]
-            fill(X[active], ONE)
-            derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s)
-
-            _through_values(tables.head_of, tables.order, k, whole_batch, before, after, s.z[1], s.derived,
-                            g, g_derived, g_z, unclaimed)
-            _through_derived_z(s.derived, s.z[0], g_derived, whole_batch, g_z, unclaimed)
-            if hard:
-                _through_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, s.pairs, s.absent, s.derived,
-                              s.z[0], s.mixed, g_derived, g_pairs, g_absent)
-            else:
-                _through_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, weights, s.pairs, s.absent,
-                              s.derived, s.z[0], s.mixed, g_derived, g_pairs, g_absent, g_weights, end - done)
-            fill(g_bottom, ZERO)
-            _through_clause_z(tables.clause_start, whole_batch, s.pairs, s.absent, s.clause_z, g_pairs, g_absent,
-                              g_bottom, g_z, unclaimed)
-            for row in range(gX.shape[0]):
-                fill(gX[row], ZERO)
-            for p in range(g_power.shape[0]):
-                fill(g_power[p], ZERO)
-            _through_rows(
-                tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
-                tables.run_times, tables.pair_start, tables.pair_padding, k, unit,
-                X, s.scale, s.bottom, s.offset, s.total, g_pairs, gX, g_power, g_bottom,
-            )
-            _through_nodes(tables.node_left, tables.node_right, active + 1, X, gX)
-            _through_constants(tables.powers, tables.true, tables.false, tables.L, X, gX, g_power, g_bottom)
-            for slot in range(active):
-                for i in range(lanes):
-                    g[slot, i] += gX[slot, i]
-        _store_gradient(tables.members, tables.constant, active, V0, g, done, end, targets_only, neural_only, g_V0)
+    active, kept, done = len(tables.head_of), call.past.shape[1], call.first
+    while done < call.last:
+        end = min(done + call.tile, call.last)
+        cursor[0] = begin(room)
+        s, r = _lay_out(cursor, tables, call, padded_lanes(end - done, call.whole_batch))
+        _load(call.past[0], done, end, r.before)
+        bounded = is_bounded(r.before, kept, r.before[:0], k)
+        _load_gradient(tables.slot_of, call.out, done, end, call.outputs, r.g)
+        for t in range(call.steps - 1, -1, -1):
+            _load(call.past[t], done, end, r.before)
+            _load(call.past[t + 1], done, end, r.after)
+            _load(call.past_z[t : t + 1], done, end, s.z[1:2])
+            _through_step(tables, call, gamma, k, unit, bounded, end - done, s, r)
+        _store_gradient(tables.members, tables.constant, active, call.V0, r.g, done, end, call.targets_only,
+                        call.neural_only, call.g_V0)
         done = end
     restore(mode)
+    release(room)
+    return FINE

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import KERNEL, flush_denormals, restore
+from nsfrc.engines.cpu.maths import INNER, flush_denormals, restore
+from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.reading import read_base, read_call, read_tables
 from nsfrc.engines.cpu.step import (
     FEW_LANES,
     ONE,
@@ -20,15 +22,14 @@ from nsfrc.engines.cpu.step import (
     sum_pairs,
     update_values,
 )
-from nsfrc.engines.cpu.tables import unpack
+from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
 
-VECTOR = 8  # float32 lanes of a 256-bit register; tiles are filled up to a multiple of it
 # With values in [0, 1] and k up to this, 2^(x·k - k/2) neither overflows nor vanishes.
 BOUNDED_K = np.float32(200.0)
 LARGEST = np.finfo(np.float32).max
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def padded_lanes(examples, whole_batch):
     """Lanes for so many examples: whole vectors, unless the examples share a maximum or are few."""
     if whole_batch or examples <= FEW_LANES:
@@ -36,42 +37,50 @@ def padded_lanes(examples, whole_batch):
     return (examples + VECTOR - 1) // VECTOR * VECTOR
 
 
-@njit(**KERNEL)
-def new_scratch(powers, pairs, clauses, heads, mixtures, rows, lanes):
+@njit(**INNER)
+def new_scratch(cursor, powers, pairs, clauses, heads, mixtures, rows, lanes):
     return Scratch(
-        np.empty((powers, lanes), np.float32),
-        np.empty((1, lanes), np.float32),
-        np.empty((pairs, lanes), np.float32),
-        np.empty((pairs, lanes), np.float32),
-        np.empty((pairs, lanes), np.float32),
-        np.empty((clauses, lanes), np.float32),
-        np.empty((clauses, lanes), np.float32),
-        np.empty((heads + 1, lanes), np.float32),
-        np.empty((2, lanes), np.float32),
-        np.empty((mixtures, lanes), np.float32),
-        np.empty(max(rows, lanes) if lanes <= FEW_LANES else lanes, np.float32),
+        new_table(cursor, powers, lanes),
+        new_table(cursor, 1, lanes),
+        new_table(cursor, pairs, lanes),
+        new_table(cursor, pairs, lanes),
+        new_table(cursor, pairs, lanes),
+        new_table(cursor, clauses, lanes),
+        new_table(cursor, clauses, lanes),
+        new_table(cursor, heads + 1, lanes),
+        new_table(cursor, 2, lanes),
+        new_table(cursor, mixtures, lanes),
+        new_row(cursor, max(rows, lanes) if lanes <= FEW_LANES else lanes),
+        new_row(cursor, lanes),
+        new_row(cursor, lanes),
     )
 
 
-@njit(nogil=True, cache=True)
-def survey(V0, constant):
-    """(whether atoms that are not neural start as the program says, an example with a NaN or infinity or -1)."""
-    as_declared = True
-    for i in range(V0.shape[0]):
-        for atom in range(V0.shape[1]):
-            if not abs(V0[i, atom]) <= LARGEST:
-                return False, i
-            as_declared &= constant[atom] < ZERO or V0[i, atom] == constant[atom]
-    return as_declared, -1
+@njit(**{**INNER, "fastmath": False})  # which would take it that there is no NaN
+def _survey(call, constant):
+    """FINE; or an example with a NaN or infinity; or OTHER_START if atoms that are not neural must start as the program
+    says and do not.
+    """
+    other = False
+    for example in range(call.first, call.last):
+        V0 = call.V0[example]
+        wrong = False
+        for atom in range(len(V0)):
+            wrong |= not abs(V0[atom]) <= LARGEST
+        if wrong:
+            return example
+        for atom in range(len(V0) if call.must_start_so else 0):
+            other |= (constant[atom] >= ZERO) & (V0[atom] != constant[atom])
+    return OTHER_START if other else FINE
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def start(V0, constant, example, atom, neural_only):
     """The starting value of an atom; with neural_only, `constant` where there is one, whatever V0 says."""
     return constant[atom] if neural_only and constant[atom] >= ZERO else V0[example, atom]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _load_tile(members, constant, V0, first, last, active, X, rest, targets_only, neural_only):
     """Read examples first … last of V0 [B, G] into lanes; spare lanes repeat the last example."""
     for i in range(X.shape[1]):
@@ -87,7 +96,7 @@ def _load_tile(members, constant, V0, first, last, active, X, rest, targets_only
                 rest[0, i] = value if slot == active else max(rest[0, i], value)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _in_unit_interval(values, rows):
     for row in range(rows):
         for i in range(values.shape[1]):
@@ -96,13 +105,13 @@ def _in_unit_interval(values, rows):
     return True
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def is_bounded(X, active, rest, k):
     """Whether exponents stay in range without looking for their maximum."""
     return k <= BOUNDED_K and _in_unit_interval(X, active) and _in_unit_interval(rest, rest.shape[0])
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _store_tile(slot_of, X, rest, active, first, last, outputs, out):
     """Write atoms `outputs` of lanes to out[first:last]."""
     for i in range(last - first):
@@ -111,7 +120,7 @@ def _store_tile(slot_of, X, rest, active, first, last, outputs, out):
             out[first + i, j] = X[slot, i] if slot < active else rest[slot - active, i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _remember(X, active, rest, first, last, past):
     """Keep V of a step for the backward pass: past [active + rest, B]."""
     if past.shape[0]:
@@ -122,7 +131,7 @@ def _remember(X, active, rest, first, last, past):
                 past[active + slot, first + i] = rest[slot, i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s):
     """R of every head, normalised, from the values in X; fills X's nodes and all of the scratch `s` but Z of V."""
     multiply_nodes(tables.node_left, tables.node_right, len(tables.head_of) + 1, X)
@@ -130,7 +139,7 @@ def derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s):
     sum_pairs(
         tables.row_left, tables.row_right, tables.group_start, tables.run_start, tables.run_power,
         tables.run_times, tables.pair_start, tables.pair_padding, k, unit, bounded,
-        X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer,
+        X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer, s.left, s.sums,
     )
     normalise_clauses(tables.clause_start, tables.log_s * gamma, whole_batch, s.bottom, s.pairs,
                       s.absent, s.clause_z)
@@ -139,41 +148,56 @@ def derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s):
                      s.pairs, s.absent, s.derived, s.mixed, s.buffer)
     else:
         combine_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
-                     weights, s.pairs, s.absent, s.derived, s.mixed, s.buffer)
+                     weights, s.pairs, s.absent, s.derived, s.mixed, s.buffer, s.sums)
     normalise_rows(s.derived, s.z[0], whole_batch)
 
 
-@njit(cache=True, **KERNEL)
-def forward(
-    indices, floats, layout, base, V0, first, last, tile, weights, hard, steps, whole_batch, outputs, targets_only,
-    neural_only, past, past_z, out,
-):
+@njit(**INNER)
+def _lay_out(cursor, tables, call, lanes):
+    """X, the passive slots or the largest of them, and the scratch of a tile, from where the cursor is."""
+    active, passive = len(tables.head_of), len(tables.members) - len(tables.head_of)
+    mixtures = len(tables.clause_start) - 1 if call.hard else call.weights.shape[0]
+    X = new_table(cursor, active + 1 + len(tables.node_left), lanes)
+    rest = new_table(cursor, min(passive, 1) if call.targets_only else passive, lanes)
+    return X, rest, new_scratch(cursor, len(tables.powers), len(tables.pair_clause), call.weights.shape[1],
+                                len(tables.heads), mixtures, len(tables.row_left), lanes)
+
+
+@njit(**INNER)
+def forward(address):
     """Reason about examples first … last of V0 [B, G]: writes the atoms `outputs` to out [B, len(outputs)].
 
-    indices, floats, layout: `tables.Packed`; base: `tables.base_two`; weights [M, C] count unless `hard`.
-    past [steps + 1, active + rest, B] and past_z [steps, B] take V of every step and its Z, unless empty.
+    address: of a record, see `tables.Fixed` and `tables.Own`. Returns FINE, or why it did nothing: see `_survey`.
     """
+    tables, call = read_tables(address), read_call(address)
+    found = _survey(call, tables.constant)
+    if found != FINE:
+        return found
+    gamma, k, unit = read_base(address)
+    cursor = ints(cell(), 1)
+    cursor[0] = 0
+    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call.whole_batch))
+    room = allocate(cursor[0] + begin(1))
+    if room == 0:
+        return NO_MEMORY
     mode = flush_denormals()
-    tables = unpack(indices, floats, layout)
-    gamma, k, unit = base[0], base[1], base[2]
-    active, passive = len(tables.head_of), len(tables.members) - len(tables.head_of)
-    done = first
-    while done < last:
-        end = min(done + tile, last)
-        lanes = padded_lanes(end - done, whole_batch)
-        X = np.empty((active + 1 + len(tables.node_left), lanes), np.float32)
-        rest = np.empty((min(passive, 1) if targets_only else passive, lanes), np.float32)
-        s = new_scratch(len(tables.powers), len(tables.pair_clause), weights.shape[1], len(tables.heads),
-                        weights.shape[0], len(tables.row_left), lanes)
-        _load_tile(tables.members, tables.constant, V0, done, end, active, X, rest, targets_only, neural_only)
+    active, done = len(tables.head_of), call.first
+    while done < call.last:
+        end = min(done + call.tile, call.last)
+        cursor[0] = begin(room)
+        X, rest, s = _lay_out(cursor, tables, call, padded_lanes(end - done, call.whole_batch))
+        _load_tile(tables.members, tables.constant, call.V0, done, end, active, X, rest, call.targets_only,
+                   call.neural_only)
         bounded = is_bounded(X, active, rest, k)
-        for t in range(steps):
-            _remember(X, active, rest, done, end, past[t])
-            derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s)
-            update_values(tables.head_of, gamma, k, whole_batch, X, rest, s.derived, s.z[1])
-            for i in range(end - done if past_z.shape[0] else 0):
-                past_z[t, done + i] = s.z[1, i]
-        _remember(X, active, rest, done, end, past[steps])
-        _store_tile(tables.slot_of, X, rest, active, done, end, outputs, out)
+        for t in range(call.steps):
+            _remember(X, active, rest, done, end, call.past[t])
+            derive(tables, gamma, k, unit, call.weights, call.hard, bounded, call.whole_batch, X, s)
+            update_values(tables.head_of, gamma, k, call.whole_batch, X, rest, s.derived, s.z[1])
+            for i in range(end - done if call.past_z.shape[0] else 0):
+                call.past_z[t, done + i] = s.z[1, i]
+        _remember(X, active, rest, done, end, call.past[call.steps])
+        _store_tile(tables.slot_of, X, rest, active, done, end, call.outputs, call.out)
         done = end
     restore(mode)
+    release(room)
+    return FINE

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numba import njit
 
@@ -17,11 +19,23 @@ from nsfrc.engines.cpu.levels_forward import (
     softor_hard,
     softor_soft,
 )
-from nsfrc.engines.cpu.levels_single import no_rounds
+from nsfrc.engines.cpu.levels_reading import read_base, read_call, read_tables
+from nsfrc.engines.cpu.levels_single import no_rounds, room_for_one
 from nsfrc.engines.cpu.levels_single_backward import backward_singly
 from nsfrc.engines.cpu.levels_softor import CONSTANT_ONE, FLAT, ONE, ZERO, through_runs, weight
-from nsfrc.engines.cpu.levels_tables import read, unpack
-from nsfrc.engines.cpu.maths import INNER, KERNEL, flush_denormals, restore, smaller
+from nsfrc.engines.cpu.maths import INNER, flush_denormals, restore, smaller
+from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.tables import FINE, NO_MEMORY
+
+
+class Gradients(NamedTuple):
+    """Room for a tile: gradients of X, of V0 of the heads, of the heads of a round, and two rows."""
+
+    gX: np.ndarray
+    anchor: np.ndarray
+    heads: np.ndarray
+    scaled: np.ndarray
+    C: np.ndarray
 
 
 @njit(**INNER)
@@ -112,27 +126,26 @@ def _through_soft(t, head, k, unit, flat, weights, s, g, examples, gX, g_anchor,
 
 
 @njit(**INNER)
-def _through_heads(t, block, call, k, unit, flat, s, g, examples, gX, g_anchor, g_weights, scaled, g_C):
+def _through_heads(t, block, call, k, unit, flat, s, g, examples, r):
     """Through the heads of a block and then its nodes. g [heads of the block, lanes]."""
-    begin, end = t.block_heads[block], t.block_heads[block + 1]
-    for head in range(begin, end):
+    start, end = t.block_heads[block], t.block_heads[block + 1]
+    for head in range(start, end):
         if call.hard:
-            _through_hard(t, head, k, unit, flat, s, g[head - begin], gX, g_anchor, scaled)
+            _through_hard(t, head, k, unit, flat, s, g[head - start], r.gX, r.anchor, r.scaled)
         else:
-            _through_soft(t, head, k, unit, flat, call.weights, s, g[head - begin], examples, gX, g_anchor, g_weights,
-                          scaled, g_C)
-    _through_nodes(t, t.block_nodes[block], t.block_nodes[block + 1], s.X, gX)
-    _through_choices(t, t.block_choices[block], t.block_choices[block + 1], s.X, gX)
+            _through_soft(t, head, k, unit, flat, call.weights, s, g[head - start], examples, r.gX, r.anchor,
+                          call.g_weights, r.scaled, r.C)
+    _through_nodes(t, t.block_nodes[block], t.block_nodes[block + 1], s.X, r.gX)
+    _through_choices(t, t.block_choices[block], t.block_choices[block + 1], s.X, r.gX)
 
 
 @njit(**INNER)
-def _through_rounds(t, block, call, k, unit, flat, s, first, last, settled, gX, g_anchor, g_weights, scaled, g_C):
+def _through_rounds(t, block, call, k, unit, flat, s, first, last, tile, r):
     """Through the rounds of a recursive block, the last one first; those after it settled have the same values."""
-    begin, end = t.block_heads[block], t.block_heads[block + 1]
-    heads, row, lanes = end - begin, t.first_head + begin, s.X.shape[1]
-    g = np.empty((heads, lanes), np.float32)
+    start, end = t.block_heads[block], t.block_heads[block + 1]
+    heads, row, lanes, g, gX = end - start, t.first_head + start, s.X.shape[1], r.heads, r.gX
     for turn in range(call.rounds[block], 0, -1):
-        before = min(turn - 1, settled[block])
+        before = min(turn - 1, call.settled[tile, block])
         _restore_heads(call.past, call.past_start[block] + before * heads, heads, first, last, row, s.X)
         multiply(t, t.block_nodes[block], t.block_nodes[block + 1], s.X)
         for head in range(heads):
@@ -141,66 +154,97 @@ def _through_rounds(t, block, call, k, unit, flat, s, first, last, settled, gX, 
         for node in range(t.block_nodes[block], t.block_nodes[block + 1]):
             for i in range(lanes):
                 gX[t.first_node + node, i] = ZERO
-        _through_heads(t, block, call, k, unit, flat, s, g, last - first, gX, g_anchor, g_weights, scaled, g_C)
+        _through_heads(t, block, call, k, unit, flat, s, g, last - first, r)
     for head in range(heads):
         for i in range(lanes):
-            g_anchor[begin + head, i] += gX[row + head, i]
-
-
-@njit(cache=True, **KERNEL)
-def backward(g_out, g_V0, g_weights, *arguments):
-    """Gradients of examples first … last: adds to g_V0 [B, G] and g_weights [M, C] (float64).
-
-    g_out [B, outputs]. arguments: those of `forward`, with what it kept.
-    """
-    mode = flush_denormals()
-    call = read(*arguments)
-    t = unpack(call.indices, call.floats, call.layout)
-    k, unit = call.base[1], call.base[2]
-    flat = call.base[0] >= FLAT
-    done, tile = call.first, 0
-    if few(call) and no_rounds(call):
-        backward_singly(t, call, k, unit, flat, g_out, g_V0)
-        done = call.last
-    while done < call.last:
-        end = min(done + call.tile, call.last)
-        lanes = padded_lanes(end - done)
-        s = new_scratch(t, call.weights, call.hard, lanes)
-        gX, g_anchor = np.zeros(s.X.shape, np.float32), np.zeros(s.anchor.shape, np.float32)
-        scaled, g_C = np.empty(lanes, np.float32), np.empty(lanes, np.float32)
-        load(t, call.V0, done, end, s)
-        _load_values(t, call, done, end, call.settled[tile], s)
-        for i in range(end - done):
-            for j in range(len(call.place)):
-                if call.place[j] >= 0:
-                    gX[call.place[j], i] += g_out[done + i, j]
-                else:
-                    g_V0[done + i, call.atom[j]] += g_out[done + i, j]
-        for block in range(len(call.rounds) - 1, -1, -1):
-            if call.rounds[block] >= 0:
-                _through_rounds(t, block, call, k, unit, flat, s, done, end, call.settled[tile], gX, g_anchor,
-                                g_weights, scaled, g_C)
-            else:
-                row = t.first_head + t.block_heads[block]
-                g = gX[row : row + t.block_heads[block + 1] - t.block_heads[block]]
-                _through_heads(t, block, call, k, unit, flat, s, g, end - done, gX, g_anchor, g_weights, scaled, g_C)
-        for i in range(end - done):
-            for j in range(len(t.input_atom)):
-                g_V0[done + i, t.input_atom[j]] += gX[2 + j, i]
-            for head in range(len(t.head_atom)):
-                if t.head_value[head] < ZERO:
-                    g_V0[done + i, t.head_atom[head]] += g_anchor[head, i]
-        done, tile = end, tile + 1
-    restore(mode)
+            r.anchor[start + head, i] += gX[row + head, i]
 
 
 @njit(**INNER)
-def _load_values(t, call, first, last, settled, s):
+def _lay_out(cursor, t, call, lanes):
+    """The room of a tile, from where the cursor is."""
+    s = new_scratch(cursor, t, call.weights, call.hard, lanes)
+    rows, heads = s.X.shape[0], s.anchor.shape[0]
+    return s, Gradients(
+        new_table(cursor, rows, lanes), new_table(cursor, heads, lanes), new_table(cursor, heads, lanes),
+        new_row(cursor, lanes), new_row(cursor, lanes),
+    )
+
+
+@njit(**INNER)
+def _load_values(t, call, first, last, tile, s):
     """Final values of all heads, and the nodes of plain blocks made of them."""
     for block in range(len(call.rounds)):
-        begin, heads = t.block_heads[block], t.block_heads[block + 1] - t.block_heads[block]
-        kept = call.past_start[block] + (settled[block] * heads if call.rounds[block] >= 0 else 0)
+        start, heads = t.block_heads[block], t.block_heads[block + 1] - t.block_heads[block]
+        kept = call.past_start[block] + (call.settled[tile, block] * heads if call.rounds[block] >= 0 else 0)
         if call.rounds[block] < 0:
             choose(t, t.block_choices[block], t.block_choices[block + 1], s.X)
             multiply(t, t.block_nodes[block], t.block_nodes[block + 1], s.X)
-        _restore_heads(call.past, kept, heads, first, last, t.first_head + begin, s.X)
+        _restore_heads(call.past, kept, heads, first, last, t.first_head + start, s.X)
+
+
+@njit(**INNER)
+def _through_tile(t, call, k, unit, flat, s, r, first, last, tile):
+    """Gradients of examples first … last, in the lanes of `s` and `r`."""
+    for row in range(r.gX.shape[0]):
+        for i in range(r.gX.shape[1]):
+            r.gX[row, i] = ZERO
+    for head in range(r.anchor.shape[0]):
+        for i in range(r.gX.shape[1]):
+            r.anchor[head, i] = ZERO
+    load(t, call.V0, first, last, s)
+    _load_values(t, call, first, last, tile, s)
+    for i in range(last - first):
+        for j in range(len(call.place)):
+            if call.place[j] >= 0:
+                r.gX[call.place[j], i] += call.out[first + i, j]
+            else:
+                call.g_V0[first + i, call.atom[j]] += call.out[first + i, j]
+    for block in range(len(call.rounds) - 1, -1, -1):
+        if call.rounds[block] >= 0:
+            _through_rounds(t, block, call, k, unit, flat, s, first, last, tile, r)
+        else:
+            row = t.first_head + t.block_heads[block]
+            g = r.gX[row : row + t.block_heads[block + 1] - t.block_heads[block]]
+            _through_heads(t, block, call, k, unit, flat, s, g, last - first, r)
+    for i in range(last - first):
+        for j in range(len(t.input_atom)):
+            call.g_V0[first + i, t.input_atom[j]] += r.gX[2 + j, i]
+        for head in range(len(t.head_atom)):
+            if t.head_value[head] < ZERO:
+                call.g_V0[first + i, t.head_atom[head]] += r.anchor[head, i]
+
+
+@njit(**INNER)
+def backward(address):
+    """Gradients of examples first … last: adds to g_V0 [B, G] and g_weights [M, C] (float64).
+
+    address: of the record that `forward` had, with what it kept; `out` is the gradient of the outputs.
+    """
+    call, t = read_call(address), read_tables(address)
+    gamma, k, unit = read_base(address)
+    flat, one_by_one = gamma >= FLAT, few(call) and no_rounds(call)
+    cursor = ints(cell(), 1)
+    cursor[0] = 0
+    if one_by_one:
+        new_row(cursor, len(room_for_one(cursor, t)[0]))
+    else:
+        _lay_out(cursor, t, call, padded_lanes(min(call.tile, call.last - call.first)))
+    room = allocate(cursor[0] + begin(1))
+    if room == 0:
+        return NO_MEMORY
+    mode = flush_denormals()
+    done, tile = call.first, 0
+    if one_by_one:
+        cursor[0] = begin(room)
+        backward_singly(t, call, k, unit, flat, cursor)
+        done = call.last
+    while done < call.last:
+        end = min(done + call.tile, call.last)
+        cursor[0] = begin(room)
+        s, r = _lay_out(cursor, t, call, padded_lanes(end - done))
+        _through_tile(t, call, k, unit, flat, s, r, done, end, tile)
+        done, tile = end, tile + 1
+    restore(mode)
+    release(room)
+    return FINE

@@ -7,7 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.levels_single import forward_singly, no_rounds
+from nsfrc.engines.cpu.levels_reading import read_base, read_call, read_tables
+from nsfrc.engines.cpu.levels_single import forward_singly, no_rounds, room_for_one
 from nsfrc.engines.cpu.levels_softor import (
     FLAT,
     ONE,
@@ -18,13 +19,12 @@ from nsfrc.engines.cpu.levels_softor import (
     largest,
     vanishing,
 )
-from nsfrc.engines.cpu.levels_tables import read, unpack
-from nsfrc.engines.cpu.maths import INNER, KERNEL, flush_denormals, larger, restore, smaller
+from nsfrc.engines.cpu.maths import INNER, flush_denormals, larger, restore, smaller
+from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
 
-VECTOR = 8  # float32 lanes of a 256-bit register; tiles are filled up to a multiple of it
 FEW_LANES = 4  # up to so many examples are reasoned about one by one
 LARGEST = np.finfo(np.float32).max
-FINE, OTHER_START = -1, -2  # what `forward` says; else the number of an example that it cannot reason about
 
 
 class Scratch(NamedTuple):
@@ -42,7 +42,7 @@ class Scratch(NamedTuple):
 
 
 @njit(**{**INNER, "fastmath": False})  # which would take it that there is no NaN
-def _survey(call, must_start_so):
+def _survey(call):
     """FINE; or an example with a value that cannot be; or OTHER_START if atoms that are not neural must start as the
     program says and do not.
     """
@@ -53,7 +53,7 @@ def _survey(call, must_start_so):
             wrong |= not ZERO <= V0[atom] <= LARGEST
         if wrong:
             return example
-        for atom in range(len(V0) if must_start_so else 0):
+        for atom in range(len(V0) if call.must_start_so else 0):
             other |= (declared[atom] >= ZERO) & (V0[atom] != declared[atom])
         if other:
             return OTHER_START
@@ -61,18 +61,18 @@ def _survey(call, must_start_so):
 
 
 @njit(**INNER)
-def new_scratch(t, weights, hard, lanes):
+def new_scratch(cursor, t, weights, hard, lanes):
     heads, pairs = len(t.head_atom), 0 if hard else t.most_pairs
     return Scratch(
-        np.empty((t.first_choice + len(t.choice_by), lanes), np.float32),
-        np.empty((heads, lanes), np.float32),
-        np.empty((heads, lanes), np.float32),
-        np.empty((pairs + 1, lanes), np.float32),
-        np.empty((pairs + 1, lanes), np.float32),
-        np.empty((pairs + 1, lanes), np.float32),
-        np.empty((pairs, lanes), np.float32),
-        np.empty((0 if hard else weights.shape[0], lanes), np.float32),
-        np.empty(lanes, np.float32),
+        new_table(cursor, t.first_choice + len(t.choice_by), lanes),
+        new_table(cursor, heads, lanes),
+        new_table(cursor, heads, lanes),
+        new_table(cursor, pairs + 1, lanes),
+        new_table(cursor, pairs + 1, lanes),
+        new_table(cursor, pairs + 1, lanes),
+        new_table(cursor, pairs, lanes),
+        new_table(cursor, 0 if hard else weights.shape[0], lanes),
+        new_row(cursor, lanes),
     )
 
 
@@ -220,7 +220,7 @@ def keep(X, first_row, heads, past, start, first, last):
 
 
 @njit(**INNER)
-def _iterate(t, block, call, k, unit, flat, s, first, last, settled):
+def _iterate(t, block, call, k, unit, flat, s, first, last, tile):
     """The rounds of a recursive block, until nothing changes: what is left of them would change nothing either."""
     begin, end = t.block_heads[block], t.block_heads[block + 1]
     heads, row = end - begin, t.first_head + begin
@@ -238,48 +238,66 @@ def _iterate(t, block, call, k, unit, flat, s, first, last, settled):
                 changed |= s.X[row + head, i] != s.fresh[begin + head, i]
                 s.X[row + head, i] = s.fresh[begin + head, i]
         keep(s.X, row, heads, call.past, call.past_start[block] + (turn + 1) * heads, first, last)
-        settled[block] = turn + 1
+        call.settled[tile, block] = turn + 1
         if not changed:
             return
 
 
-@njit(cache=True, **KERNEL)
-def forward(out, must_start_so, *arguments):
+@njit(**INNER)
+def _reason(t, call, k, unit, flat, s, first, last, tile):
+    """Examples first … last, in the lanes of `s`."""
+    load(t, call.V0, first, last, s)
+    for block in range(len(call.rounds)):
+        if call.rounds[block] >= 0:
+            _iterate(t, block, call, k, unit, flat, s, first, last, tile)
+            continue
+        choose(t, t.block_choices[block], t.block_choices[block + 1], s.X)
+        multiply(t, t.block_nodes[block], t.block_nodes[block + 1], s.X)
+        for head in range(t.block_heads[block], t.block_heads[block + 1]):
+            derive(t, head, call, k, unit, flat, s, s.X[t.first_head + head])
+        keep(s.X, t.first_head + t.block_heads[block], t.block_heads[block + 1] - t.block_heads[block],
+             call.past, call.past_start[block], first, last)
+    for i in range(last - first):
+        for j in range(len(call.place)):
+            place = call.place[j]
+            call.out[first + i, j] = s.X[place, i] if place >= 0 else call.V0[first + i, call.atom[j]]
+
+
+@njit(**INNER)
+def forward(address):
     """Reason about examples first … last of V0 [B, G]; writes what is asked for to out [B, outputs].
 
-    arguments: those of `levels_tables.read`; its past takes the heads' values, unless it is empty. Returns FINE, or
-    why it did nothing: see `_survey`.
+    address: of a record, see `levels_tables.Fixed` and `Own`; its past takes the heads' values, unless it is empty.
+    Returns FINE, or why it did nothing: see `_survey`.
     """
-    call = read(*arguments)
-    found = _survey(call, must_start_so)
+    call = read_call(address)
+    found = _survey(call)
     if found != FINE:
         return found
+    t = read_tables(address)
+    gamma, k, unit = read_base(address)
+    flat, one_by_one = gamma >= FLAT, few(call) and (no_rounds(call) or not call.past.shape[0])
+    cursor = ints(cell(), 1)
+    cursor[0] = 0
+    if one_by_one:
+        room_for_one(cursor, t)
+    else:
+        new_scratch(cursor, t, call.weights, call.hard, padded_lanes(min(call.tile, call.last - call.first)))
+    room = allocate(cursor[0] + begin(1))
+    if room == 0:
+        return NO_MEMORY
     mode = flush_denormals()
-    t = unpack(call.indices, call.floats, call.layout)
-    k, unit = call.base[1], call.base[2]
-    flat = call.base[0] >= FLAT
     done, tile = call.first, 0
-    if few(call) and (no_rounds(call) or not call.past.shape[0]):
-        forward_singly(t, call, k, unit, flat, out)
+    if one_by_one:
+        cursor[0] = begin(room)
+        forward_singly(t, call, k, unit, flat, cursor)
         done = call.last
     while done < call.last:
         end = min(done + call.tile, call.last)
-        s = new_scratch(t, call.weights, call.hard, padded_lanes(end - done))
-        load(t, call.V0, done, end, s)
-        for block in range(len(call.rounds)):
-            if call.rounds[block] >= 0:
-                _iterate(t, block, call, k, unit, flat, s, done, end, call.settled[tile])
-                continue
-            choose(t, t.block_choices[block], t.block_choices[block + 1], s.X)
-            multiply(t, t.block_nodes[block], t.block_nodes[block + 1], s.X)
-            for head in range(t.block_heads[block], t.block_heads[block + 1]):
-                derive(t, head, call, k, unit, flat, s, s.X[t.first_head + head])
-            keep(s.X, t.first_head + t.block_heads[block], t.block_heads[block + 1] - t.block_heads[block],
-                 call.past, call.past_start[block], done, end)
-        for i in range(end - done):
-            for j in range(len(call.place)):
-                place = call.place[j]
-                out[done + i, j] = s.X[place, i] if place >= 0 else call.V0[done + i, call.atom[j]]
+        cursor[0] = begin(room)
+        s = new_scratch(cursor, t, call.weights, call.hard, padded_lanes(end - done))
+        _reason(t, call, k, unit, flat, s, done, end, tile)
         done, tile = end, tile + 1
     restore(mode)
+    release(room)
     return FINE

@@ -11,6 +11,7 @@ from numba import njit
 
 from nsfrc.engines.cpu.levels_softor import CONSTANT_ONE, ONE, ZERO, gain, softor_of, vanishing_of
 from nsfrc.engines.cpu.maths import INNER, larger, smaller
+from nsfrc.engines.cpu.memory import new_row
 
 
 @njit(**INNER)
@@ -144,11 +145,16 @@ def load_singly(t, V0, X, anchor):
 
 
 @njit(**INNER)
-def forward_singly(t, call, k, unit, flat, out):
+def room_for_one(cursor, t):
+    """X, or its gradient; two rows for what is of each head; a row for what is of each row of one."""
+    rows, heads = t.first_choice + len(t.choice_by), len(t.head_atom)
+    return new_row(cursor, rows), new_row(cursor, heads), new_row(cursor, heads), new_row(cursor, most_rows(t))
+
+
+@njit(**INNER)
+def forward_singly(t, call, k, unit, flat, cursor):
     """Reason with hard weights about examples first … last, one after the other; keeps values of what has no rounds."""
-    X = np.empty(t.first_choice + len(t.choice_by), np.float32)
-    anchor, fresh = np.empty(len(t.head_atom), np.float32), np.empty(len(t.head_atom), np.float32)
-    buffer = np.empty(most_rows(t), np.float32)
+    X, anchor, fresh, buffer = room_for_one(cursor, t)
     X[0], X[CONSTANT_ONE] = ZERO, ONE
     keep = call.past.shape[0] > 0
     for example in range(call.first, call.last):
@@ -168,4 +174,4 @@ def forward_singly(t, call, k, unit, flat, out):
                 X[t.first_head + head] = value
         for j in range(len(call.place)):
             place = call.place[j]
-            out[example, j] = X[place] if place >= 0 else call.V0[example, call.atom[j]]
+            call.out[example, j] = X[place] if place >= 0 else call.V0[example, call.atom[j]]

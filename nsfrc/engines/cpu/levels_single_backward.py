@@ -9,13 +9,14 @@ from nsfrc.engines.cpu.levels_single import (
     choose_singly,
     is_simple,
     load_singly,
-    most_rows,
     multiply_singly,
+    room_for_one,
     rows_of,
     softor_in_order,
 )
 from nsfrc.engines.cpu.levels_softor import CONSTANT_ONE, ONE, ZERO, weight
 from nsfrc.engines.cpu.maths import INNER, smaller
+from nsfrc.engines.cpu.memory import new_row
 
 
 @njit(**INNER)
@@ -74,11 +75,11 @@ def _through_head(t, head, k, unit, flat, X, anchor, gX, buffer):
 
 
 @njit(**INNER)
-def backward_singly(t, call, k, unit, flat, g_out, g_V0):
+def backward_singly(t, call, k, unit, flat, cursor):
     """Gradients of examples first … last with hard weights, from the values that `forward_singly` kept."""
-    X = np.empty(t.first_choice + len(t.choice_by), np.float32)
-    gX, anchor = np.empty(len(X), np.float32), np.empty(len(t.head_atom), np.float32)
-    buffer = np.empty(most_rows(t), np.float32)
+    X, anchor, _, buffer = room_for_one(cursor, t)
+    gX = new_row(cursor, len(X))
+    g_out, g_V0 = call.out, call.g_V0
     X[0], X[CONSTANT_ONE] = ZERO, ONE
     for example in range(call.first, call.last):
         load_singly(t, call.V0[example], X, anchor)
@@ -86,7 +87,8 @@ def backward_singly(t, call, k, unit, flat, g_out, g_V0):
             X[t.first_head + head] = call.past[head, example]
         choose_singly(t, 0, len(t.choice_by), X)
         multiply_singly(t, 0, len(t.node_left), X)
-        gX[:] = ZERO
+        for row in range(len(gX)):
+            gX[row] = ZERO
         for j in range(len(call.place)):
             if call.place[j] >= 0:
                 gX[call.place[j]] += g_out[example, j]

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nsfrc.compiler.levels import LevelPlan
 from nsfrc.engines.base import NEURAL
-from nsfrc.engines.cpu.maths import INNER
+from nsfrc.engines.cpu.tables import Own
 
 
 class Levels(NamedTuple):
@@ -61,22 +61,8 @@ def pack(plan: LevelPlan) -> Packed:
     return Packed(np.concatenate(indices), np.concatenate(floats), np.array(layout, dtype=np.int64))
 
 
-@njit(**INNER)
-def unpack(indices, floats, layout):
-    """The tables of a packed plan, as views."""
-    at = layout
-    ends = layout[20:].reshape((3, at[19] + 1))
-    return Levels(
-        indices[at[0] : at[1]], indices[at[1] : at[2]], indices[at[2] : at[3]], indices[at[3] : at[4]],
-        indices[at[4] : at[5]], indices[at[5] : at[6]], indices[at[6] : at[7]], indices[at[7] : at[8]],
-        indices[at[8] : at[9]], indices[at[9] : at[10]], indices[at[10] : at[11]], indices[at[11] : at[12]],
-        indices[at[12] : at[13]], floats[: at[14]], floats[at[14] :],
-        ends[0], ends[1], ends[2], at[15], at[16], at[17], at[18],
-    )
-
-
 class Arguments(NamedTuple):
-    """One call, as kernels see it. base: γ, k and unit as numbers of 32 bits, see `engines.base.base_two`.
+    """One call, as kernels see it.
 
     declared [G]: where atoms start, NEURAL for those that are.
     rounds [blocks]: -1 for a plain block. past_start [blocks + 1]: rows of `past` that a block fills: its heads, of a
@@ -85,10 +71,6 @@ class Arguments(NamedTuple):
     place, atom [outputs]: row of X and atom of what is asked for.
     """
 
-    indices: np.ndarray
-    floats: np.ndarray
-    layout: np.ndarray
-    base: np.ndarray
     declared: np.ndarray
     V0: np.ndarray
     first: int
@@ -96,40 +78,34 @@ class Arguments(NamedTuple):
     tile: int
     weights: np.ndarray
     hard: bool
+    must_start_so: bool
     rounds: np.ndarray
     past_start: np.ndarray
     past: np.ndarray
     settled: np.ndarray
     place: np.ndarray
     atom: np.ndarray
+    out: np.ndarray
+    g_V0: np.ndarray
+    g_weights: np.ndarray
 
 
 class Fixed(NamedTuple):
-    """What all calls of one plan and run share: few arrays, because each costs time in every call from Python."""
+    """What all calls of one plan and run share: the first numbers of a record."""
 
-    indices: np.ndarray
-    floats: np.ndarray
-    numbers: np.ndarray  # float32: base, then declared
-    counts: np.ndarray  # int64: blocks, outputs; then rounds, past_start, place, atom and layout end to end
+    indices: int  # addresses of `Packed`
+    floats: int
+    layout: int
+    base: int  # address of γ, k and unit
+    declared: int  # address, float32 [atoms]
+    atoms: int  # G
+    clauses: int  # C
+    rounds: int  # addresses, int64 as all that follow
+    past_start: int
+    blocks: int
+    place: int
+    atom: int
+    outputs: int  # how many
 
 
-def fix(
-    packed: Packed, base: np.ndarray, declared: np.ndarray, rounds: np.ndarray, past_start: np.ndarray,
-    place: np.ndarray, atom: np.ndarray,
-) -> Fixed:
-    counts = [np.array([len(rounds), len(place)]), rounds, past_start, place, atom, packed.layout]
-    return Fixed(packed.indices, packed.floats, np.concatenate([base, declared]).astype(np.float32),
-                 np.concatenate(counts).astype(np.int64))
-
-
-@njit(**INNER)
-def read(indices, floats, numbers, counts, V0, first, last, tile, weights, past, settled):
-    """A call's arguments from what is `Fixed` and what is its own; weights without rows: clauses as given."""
-    blocks, outputs = counts[0], counts[1]
-    starts = 2 + blocks
-    places = starts + blocks + 1
-    return Arguments(
-        indices, floats, counts[places + 2 * outputs :], numbers[:3], numbers[3:], V0, first, last, tile, weights,
-        weights.shape[0] == 0, counts[2:starts], counts[starts:places], past, settled,
-        counts[places : places + outputs], counts[places + outputs : places + 2 * outputs],
-    )
+RECORD = struct.Struct(f"{len(Fixed._fields) + len(Own._fields)}q")

@@ -6,7 +6,6 @@ A result enters a valuation multiplied by gamma, so an error of 2e-7 here is 2e-
 
 from __future__ import annotations
 
-import platform
 from typing import Any
 
 import numpy as np
@@ -19,14 +18,16 @@ from numba.extending import intrinsic
 KERNEL: dict[str, Any] = {
     "fastmath": {"contract", "nnan", "ninf", "nsz"}, "nogil": True, "error_model": "numpy",
 }
-# For what only kernels call: no wrapper for calls from Python, which would take several times as long to compile as a
-# function itself that is given whole tables.
-INNER: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+# For kernels and what they call: no wrapper for calls from Python, which would take several times as long to compile as
+# a function itself that is given whole tables, and no counting of references, as all memory is the caller's (`memory`).
+INNER: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+RETURNS_ARRAY: dict[str, Any] = {**INNER, "inline": "always"}  # numba wants references counted to return an array alone
 
 LOWEST = np.float32(-126.0)  # 2^-126 is the smallest normal float32
 _ROUNDER = np.float32(12582912.0)  # 1.5 * 2^23: adding it leaves the nearest integer in the low bits
 
 _I32 = ir.IntType(32)
+FLUSH = 0x8040  # x86: results below 1e-38 are 0, and so are operands
 
 
 def _two_floats(name):  # type: ignore[no-untyped-def]
@@ -48,37 +49,28 @@ larger = _two_floats("llvm.maxnum")
 smaller = _two_floats("llvm.minnum")
 
 
-_ON_X86 = platform.machine() in ("x86_64", "AMD64")
-
-
 @intrinsic
 def _swap_float_mode(typingctx, extra):  # type: ignore[no-untyped-def]
-    """Replace the processor's float mode: by `extra` added to it, or, if negative, by -extra. Returns the old."""
+    """Replace the processor's float mode: by `extra` added to it, or, if negative, by -extra. Returns the old.
+
+    `native` knows how, by the processor.
+    """
 
     def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
-        old = ir.Constant(_I32, 0)
-        if _ON_X86:
-            place = builder.alloca(_I32)
-            pointer = builder.bitcast(place, ir.IntType(8).as_pointer())
-            kind = ir.FunctionType(ir.VoidType(), [pointer.type])
-            builder.call(builder.module.declare_intrinsic("llvm.x86.sse.stmxcsr", [], kind), [pointer])
-            old = builder.load(place)
-            given_back = builder.icmp_signed("<", args[0], ir.Constant(_I32, 0))
-            new = builder.select(given_back, builder.neg(args[0]), builder.or_(old, args[0]))
-            builder.store(new, place)
-            builder.call(builder.module.declare_intrinsic("llvm.x86.sse.ldmxcsr", [], kind), [pointer])
-        return old
+        kind = ir.FunctionType(_I32, [_I32])
+        name = "nsfrc_float_mode"
+        return builder.call(builder.module.globals.get(name) or ir.Function(builder.module, kind, name), args)
 
     return types.int32(types.int32), codegen
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def flush_denormals():
     """Take numbers below 1e-38 for 0 from here on; returns the mode to restore. They are slow to compute with."""
-    return _swap_float_mode(np.int32(0x8040))
+    return _swap_float_mode(np.int32(FLUSH))
 
 
-@njit(nogil=True)
+@njit(**INNER)
 def restore(mode):
     _swap_float_mode(np.int32(-mode))
 
@@ -125,7 +117,7 @@ _E0, _E1, _E2, _E3, _E4 = (
 )
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def exp2(t):
     """2^t for t in [-126, 127]."""
     rounded = t + _ROUNDER
@@ -142,7 +134,7 @@ _L0, _L1, _L2, _L3, _L4, _L5, _L6, _L7, _L8 = (
 )
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def log2(x):
     """Base-2 logarithm of a normal positive number."""
     f = _mantissa(x) - np.float32(1.0)
@@ -159,7 +151,7 @@ _P0, _P1, _P2, _P3, _P4, _P5, _P6, _P7, _P8 = (
 )
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def softor(a, b, gamma, k):
     """gamma·log(exp(a/gamma) + exp(b/gamma)); k is log2(e)/gamma."""
     top = larger(a, b)
@@ -169,7 +161,7 @@ def softor(a, b, gamma, k):
     return top + gamma * e * q
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def share_of_first(a, b, k):
     """Derivative of softor by its first argument: exp(a/gamma) / (exp(a/gamma) + exp(b/gamma))."""
     e = exp2(larger((smaller(a, b) - larger(a, b)) * k, LOWEST))
@@ -177,7 +169,7 @@ def share_of_first(a, b, k):
     return np.float32(1.0) - small if a >= b else small
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def power(x, n):
     """x^n for a whole n ≥ 0."""
     result = np.float32(1.0)

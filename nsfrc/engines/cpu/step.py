@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import KERNEL, LOWEST, exp2, larger, log2, power, smaller, softor
+from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, larger, log2, power, smaller, softor
 
 ONE, HALF, ZERO = np.float32(1.0), np.float32(0.5), np.float32(0.0)
 
@@ -23,7 +23,7 @@ FEW_LANES = 4
 # Below this what is left of 1 after a head's shares is mostly rounding.
 FEW_SHARES = np.float32(1e-4)
 
-SUM = {**KERNEL, "fastmath": {*KERNEL["fastmath"], "reassoc"}}
+SUM = {**INNER, "fastmath": {*INNER["fastmath"], "reassoc"}}
 
 
 class Scratch(NamedTuple):
@@ -40,15 +40,17 @@ class Scratch(NamedTuple):
     z: np.ndarray  # [2, lanes]: Z of R and Z of V
     mixed: np.ndarray  # [M, lanes]: H of atoms that head nothing; each clause's share when hard
     buffer: np.ndarray  # [longest run] for few lanes, and always at least [lanes]
+    left: np.ndarray  # [lanes]: a common factor, scaled
+    sums: np.ndarray  # [lanes]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def fill(row, value):
     for i in range(len(row)):
         row[i] = value
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def multiply_nodes(node_left, node_right, first, X):
     for node in range(len(node_left)):
         left, right = node_left[node], node_right[node]
@@ -56,7 +58,7 @@ def multiply_nodes(node_left, node_right, first, X):
             X[first + node, i] = X[left, i] * X[right, i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def powers_of_constants(powers, true, false, length, k, X, scale, bottom):
     """true^power · k for every power that occurs, and false^L."""
     for p in range(len(powers)):
@@ -75,7 +77,7 @@ def _sum(values, count):
     return total
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _sum_few(row_left, row_right, first, last, X, scale, offset, sums, buffer):
     """sums[i] += Σ over rows of 2^(left·right·scale - offset), one lane after another, rows as vectors."""
     for i in range(X.shape[1]):
@@ -87,7 +89,7 @@ def _sum_few(row_left, row_right, first, last, X, scale, offset, sums, buffer):
         sums[i] += _sum(buffer, last - first)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _sum_group(row_right, first, last, X, left, offset, sums):
     """sums[i] += Σ over rows of 2^(left·right - offset), lanes as vectors, four rows at a time.
 
@@ -109,7 +111,7 @@ def _sum_group(row_right, first, last, X, left, offset, sums):
         row += 1
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _sum_group_unbounded(row_right, first, last, X, left, offset, sums):
     """As `_sum_group`, for exponents that may fall out of range."""
     for row in range(first, last):
@@ -118,7 +120,7 @@ def _sum_group_unbounded(row_right, first, last, X, left, offset, sums):
             sums[i] += exp2(larger(X[a, i] * left[i] - offset[i], LOWEST))
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _largest_exponent(row_left, row_right, first, last, X, scale, offset):
     for row in range(first, last):
         left, right = row_left[row], row_right[row]
@@ -126,14 +128,13 @@ def _largest_exponent(row_left, row_right, first, last, X, scale, offset):
             offset[i] = larger(offset[i], X[left, i] * X[right, i] * scale[i])
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def sum_pairs(
     row_left, row_right, group_start, run_start, run_power, run_times, pair_start, pair_padding, k, unit, bounded,
-    X, scale, bottom, offset, total, pairs, buffer,
+    X, scale, bottom, offset, total, pairs, buffer, left, sums,
 ):
     """C before normalisation: γ·log(Σ over rows + padding) for every pair."""
     lanes = X.shape[1]
-    left, sums = np.empty(lanes, np.float32), np.empty(lanes, np.float32)
     for pair in range(len(pair_padding)):
         padding, shift = pair_padding[pair], offset[pair]
         first_run, last_run = pair_start[pair], pair_start[pair + 1]
@@ -168,7 +169,7 @@ def sum_pairs(
             pairs[pair, i] = shift[i] * unit + log2(total[pair, i]) * unit
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def over_batch(z):
     """The largest of all lanes, in every lane: the published scope of Z."""
     largest = z[0]
@@ -177,7 +178,7 @@ def over_batch(z):
     fill(z, largest)
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, clause_z):
     """Divide each clause's C by its Z. floor: γ·log S."""
     lanes = pairs.shape[1]
@@ -198,7 +199,7 @@ def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, c
                 pairs[pair, i] /= clause_z[c, i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def is_among(clause, first, last, head_pairs, pair_clause):
     """Whether a clause is one of a head's."""
     found = False
@@ -207,7 +208,7 @@ def is_among(clause, first, last, head_pairs, pair_clause):
     return found
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def _combine_one_by_one(first, last, head_pairs, pair_clause, k, unit, pairs, absent, derived, buffer):
     """R of one head from what each clause gives it, where next to nothing is left of the others' shares."""
     fill(derived, np.float32(-3e38))
@@ -231,7 +232,7 @@ def _combine_one_by_one(first, last, head_pairs, pair_clause, k, unit, pairs, ab
         derived[i] += log2(buffer[i]) * unit
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, derived, shares, buffer):
     """R before normalisation when every clause is chosen once (M = C).
 
@@ -281,7 +282,7 @@ def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, de
             derived[h, i] += log2(buffer[i]) * unit
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def mix_head(head, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, out):
     """H[m] of a head: that of an absent atom, and what each of its clauses gives more."""
     for i in range(len(out)):
@@ -293,8 +294,8 @@ def mix_head(head, head_start, head_pairs, pair_clause, weights, pairs, absent, 
                 out[i] += weights[m, c] * (pairs[pair, i] - absent[c, i])
 
 
-@njit(**KERNEL)
-def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, absent, derived, mixed, buffer):
+@njit(**INNER)
+def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, absent, derived, mixed, buffer, sums):
     """R before normalisation for weights [M, C]: a running soft-or over m."""
     lanes = absent.shape[1]
     value = buffer[:lanes]
@@ -303,7 +304,6 @@ def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, a
         for c in range(weights.shape[1]):
             for i in range(lanes):
                 mixed[m, i] += weights[m, c] * absent[c, i]
-    sums = np.empty(lanes, np.float32)
     for h in range(derived.shape[0]):
         for m in range(weights.shape[0]):
             mix_head(h, head_start, head_pairs, pair_clause, weights, pairs, absent, mixed, m, value)
@@ -318,7 +318,7 @@ def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, a
             derived[h, i] += log2(sums[i]) * unit
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def normalise_rows(values, z, whole_batch):
     """Divide all rows by max(1, their largest), lane by lane or over the batch; z [lanes] keeps it."""
     fill(z, ONE)
@@ -332,7 +332,7 @@ def normalise_rows(values, z, whole_batch):
             values[row, i] /= z[i]
 
 
-@njit(**KERNEL)
+@njit(**INNER)
 def update_values(head_of, gamma, k, whole_batch, X, rest, derived, z):
     """V' = softor(V, R), normalised, in place."""
     lanes, last = X.shape[1], derived.shape[0] - 1

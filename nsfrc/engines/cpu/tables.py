@@ -1,18 +1,22 @@
 """A plan in the form the kernels read.
 
-Calling a compiled function costs time for every argument, so a plan crosses as two flat arrays and
-their layout, and is taken apart on the other side into the named tables the kernels use.
+A plan crosses as two flat arrays and their layout, and is taken apart on the other side (`reading`) into the named
+tables the kernels use. What else they are told is one record of whole numbers: addresses, sizes and choices.
 """
 
 from __future__ import annotations
 
+import struct
 from typing import NamedTuple
 
 import numpy as np
-from numba import njit
 
 from nsfrc.compiler.plan import Plan
 from nsfrc.engines.base import head_of, starting_values
+
+VECTOR = 8  # float32 lanes of a 256-bit register; tiles are filled up to a multiple of it
+# What kernels say; else the number of an example that they cannot reason about.
+FINE, OTHER_START, NO_MEMORY = -1, -2, -3
 
 
 class Tables(NamedTuple):
@@ -77,16 +81,44 @@ def pack(plan: Plan) -> Packed:
     return Packed(np.concatenate(indices), np.concatenate(floats), np.array([*starts, *sizes], dtype=np.int64))
 
 
-@njit(nogil=True)
-def unpack(indices, floats, layout):
-    """The tables of a packed plan, as views."""
-    at, of = layout[:19], layout[19:24]
-    return Tables(
-        indices[at[0] : at[1]], indices[at[1] : at[2]], indices[at[2] : at[3]], indices[at[3] : at[4]],
-        indices[at[4] : at[5]], indices[at[5] : at[6]], indices[at[6] : at[7]], indices[at[7] : at[8]],
-        indices[at[8] : at[9]], indices[at[9] : at[10]], indices[at[10] : at[11]], indices[at[11] : at[12]],
-        indices[at[12] : at[13]], indices[at[13] : at[14]], indices[at[14] : at[15]], indices[at[15] : at[16]],
-        indices[at[16] : at[17]], indices[at[17] : at[18]],
-        floats[of[0] : of[1]], floats[of[1] : of[2]], floats[of[2] : of[3]], floats[of[3]],
-        layout[24], layout[25], layout[26],
-    )
+class Fixed(NamedTuple):
+    """What all calls with one plan and run share: the first numbers of a record."""
+
+    indices: int  # addresses of `Packed`
+    floats: int
+    layout: int
+    base: int  # address of gamma, k and unit: `engines.base.base_two`
+    outputs: int  # address of the atoms asked for, uint32
+    output_count: int
+    atoms: int  # G
+    clauses: int  # C
+    steps: int
+    whole_batch: int  # whether Z is the batch's
+    targets_only: int
+    neural_only: int
+
+
+class Own(NamedTuple):
+    """What is one call's own, for kernels of either semantics: the other numbers of a record.
+
+    Addresses are of float32, row after row, unless said; 0 where there is nothing.
+    """
+
+    V0: int  # [B, G]
+    examples: int  # B
+    first: int  # the examples to reason about …
+    last: int  # … before this one
+    tile: int
+    weights: int  # [M, C]
+    mixtures: int  # M; 0: clauses as given
+    must_start_so: int  # whether atoms that are not neural must start as the program says
+    past: int  # what is kept for the way back: `paper` [steps + 1, kept, B], `anchored` [kept, B]
+    kept: int
+    beside: int  # `paper`: Z of V [steps, B], kept too; `anchored`: rounds until blocks settled, int64 [tiles, blocks]
+    beside_rows: int
+    out: int  # [B, outputs]; its gradient when it goes backwards
+    g_V0: int  # [B, G]
+    g_weights: int  # [M, C], float64
+
+
+RECORD = struct.Struct(f"{len(Fixed._fields) + len(Own._fields)}q")

@@ -1,0 +1,244 @@
+"""Calls of kernels as torch sees them: splits the batch over threads, keeps what the way back needs, wires gradients.
+
+Small programs take less time than it takes to prepare a call, so whatever does not depend on V0 is kept (`Bound`), and
+a kernel is told everything in one record of numbers.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+
+from nsfrc.engines import Run
+from nsfrc.engines.cpu.native import kernel
+from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
+from nsfrc.engines.cpu.threads import in_threads
+from nsfrc.errors import NsfrcError
+
+if TYPE_CHECKING:
+    from nsfrc.program import Program
+
+# Most lanes a tile works on: enough for full vectors, few enough that the values of a step stay in L2.
+TILE = 96
+# Waking another thread costs about 20 µs; below this much estimated work (in ns) for each it is not woken.
+WORTH_A_THREAD = 60_000
+
+
+class Bound(ABC):
+    """A plan with a way to run it: all that calls have in common.
+
+    record: packs `fixed`, the numbers of the plan and the run, and those of `tables.Own`. cost: nanoseconds for an
+    example. held: arrays whose addresses are among `fixed`.
+    """
+
+    forward: str  # the kernels, as `native.KERNELS` has them
+    backward: str
+    record: Any
+    fixed: tuple[int, ...]
+    outputs: int
+    cost: float
+    held: tuple[np.ndarray, ...]
+    whole_batch = False  # whether examples have to do with each other
+    needs_beside = False  # also where nobody differentiates
+
+    @abstractmethod
+    def past(self, examples: int) -> tuple[int, ...]:
+        """The shape of what is kept for the way back."""
+
+    @abstractmethod
+    def beside(self, parts: list[tuple[int, int]], tiles: list[int]) -> Sequence[torch.Tensor | None]:
+        """What else each part of a call needs, if anything: filled on the way there, read on the way back."""
+
+
+class PlanEngine(ABC):
+    """Runs plans with compiled kernels. Arithmetic is float32; other inputs are converted and the result back."""
+
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self._latest: tuple[Run | None, dict[tuple[bool, bool], Bound]] = None, {}
+
+    def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
+        values = numbers(V0)
+        if torch.is_grad_enabled():
+            by_V0 = V0.requires_grad
+            if by_V0 or (weights is not None and weights.requires_grad):
+                return _Reason.apply(V0, weights, self, values, run, by_V0)
+        return _like(self.reason(values, weights, run, False, False).out, V0)
+
+    def reason(
+        self, values: torch.Tensor, weights: torch.Tensor | None, run: Run, keep: bool, by_V0: bool
+    ) -> Call:
+        """The call, done, by the plan in which facts are constants where that is exact.
+
+        keep: whether gradients are wanted, by_V0: those of V0 too. That plan is made for atoms that start as the
+        program says, so V0 must say the same; and it has no gradient for each of them.
+        """
+        promised = run.inputs == "neural"
+        call = Call(self._bind(promised or not by_V0, weights is None, run), values, weights, keep)
+        found = call.forward(not (promised or by_V0))
+        if found == OTHER_START:
+            call = Call(self._bind(False, weights is None, run), values, weights, keep)
+            found = call.forward(False)
+        if found != FINE:
+            raise NsfrcError(self.refusal(found, values[found].numpy()))
+        return call
+
+    def _bind(self, declared: bool, hard: bool, run: Run) -> Bound:
+        """declared: for V0 that says of facts what the program does."""
+        latest, ways = self._latest
+        if latest is not run:
+            ways = {}
+            self._latest = run, ways
+        bound = ways.get((declared, hard))
+        if bound is None:
+            bound = ways[declared, hard] = self.bind(declared, hard, run)
+        return bound
+
+    @abstractmethod
+    def bind(self, declared: bool, hard: bool, run: Run) -> Bound:
+        """A plan for that run."""
+
+    @abstractmethod
+    def refusal(self, example: int, values: np.ndarray) -> str:
+        """What to say of an example that the kernel did not take."""
+
+
+class _Reason(torch.autograd.Function):
+    """V_T of V0 [B, G] and weights [M, C]; values on the way are kept for the backward pass, nothing else."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, V0: torch.Tensor, weights: torch.Tensor | None, engine: PlanEngine, values: torch.Tensor, run: Run,
+        by_V0: bool,
+    ) -> torch.Tensor:
+        call = engine.reason(values, weights, run, True, by_V0)
+        ctx.call = call
+        ctx.save_for_backward(V0, weights)
+        out = call.out
+        del call.out  # a result that keeps itself would never be freed
+        return _like(out, V0)
+
+    @staticmethod
+    def backward(ctx: Any, g_out: torch.Tensor) -> tuple[torch.Tensor | None, ...]:
+        V0, weights = ctx.saved_tensors
+        g_V0, g_weights = ctx.call.backward(numbers(g_out))
+        gradients = [_like(g_V0, V0), None if weights is None else _like(g_weights, weights)]
+        if torch.is_grad_enabled():  # create_graph=True: somebody may want to differentiate these again
+            gradients = [None if g is None else _Once.apply(g, g_out, V0, weights) for g in gradients]
+        return *gradients, None, None, None, None
+
+
+class _Once(torch.autograd.Function):
+    """A gradient as it is, which refuses to be differentiated by what it was made of."""
+
+    @staticmethod
+    def forward(ctx: Any, gradient: torch.Tensor, *_of: torch.Tensor | None) -> torch.Tensor:
+        return gradient.view_as(gradient)
+
+    @staticmethod
+    def backward(ctx: Any, *_: torch.Tensor) -> None:
+        raise NsfrcError('the CPU engine has first derivatives only: for second ones use engine="reference"')
+
+
+class Call:
+    """One batch: how it is split, what is kept for the way back, and its results [B, outputs]."""
+
+    def __init__(self, bound: Bound, V0: torch.Tensor, weights: torch.Tensor | None, keep: bool) -> None:
+        self.bound, self.V0 = bound, V0
+        self.weights = None if weights is None else numbers(weights)
+        self.examples = examples = V0.shape[0]
+        self.parts = [(0, examples)] if bound.whole_batch else split(examples, bound.cost)
+        self.past = torch.from_numpy(np.empty(bound.past(examples), np.float32)) if keep else None
+        self.tiles = [_tile(last - first, bound.whole_batch) for first, last in self.parts]
+        self.beside = bound.beside(self.parts, self.tiles) if keep or bound.needs_beside else None
+        self.out = torch.from_numpy(np.empty((examples, bound.outputs), np.float32))
+
+    def _record(self, part: int, must_start_so: bool, out: int, g_V0: int, g_weights: int) -> bytes:
+        """The numbers of `tables.Own`, in their order."""
+        weights, past, beside = self.weights, self.past, self.beside[part] if self.beside else None
+        packed: bytes = self.bound.record.pack(
+            *self.bound.fixed, self.V0.data_ptr(), self.examples, *self.parts[part], self.tiles[part],
+            0 if weights is None else weights.data_ptr(), 0 if weights is None else weights.shape[0], must_start_so,
+            0 if past is None else past.data_ptr(), 0 if past is None else past.shape[-2],
+            0 if beside is None else beside.data_ptr(), 0 if beside is None else beside.shape[0], out, g_V0, g_weights,
+        )
+        return packed
+
+    def forward(self, must_start_so: bool) -> int:
+        """Fills `out`; says what the kernel does, of several parts the first that is not FINE."""
+        out = self.out.data_ptr()
+        if len(self.parts) == 1:
+            return _done(kernel(self.bound.forward)(self._record(0, must_start_so, out, 0, 0)))
+        found = self._in_parts(self.bound.forward, [(must_start_so, out, 0, 0)] * len(self.parts))
+        return OTHER_START if OTHER_START in found else next((one for one in found if one != FINE), FINE)
+
+    def backward(self, g_out: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """Gradients of V0 and of the weights."""
+        g_V0 = torch.from_numpy(np.zeros(tuple(self.V0.shape), np.float32))
+        shape = (0, 0) if self.weights is None else tuple(self.weights.shape)
+        g_weights = torch.from_numpy(np.zeros((len(self.parts), *shape)))
+        self._in_parts(self.bound.backward, [
+            (False, g_out.data_ptr(), g_V0.data_ptr(), g_weights[part].data_ptr()) for part in range(len(self.parts))])
+        return g_V0, g_weights.sum(dim=0) if len(self.parts) > 1 else g_weights[0]
+
+    def _in_parts(self, name: str, own: list[tuple[bool, int, int, int]]) -> list[int]:
+        """Every part by a thread of its own; what the kernel says of each."""
+        run, found = kernel(name), [FINE] * len(self.parts)
+
+        def do(part: int) -> None:
+            found[part] = _done(run(self._record(part, *own[part])))
+
+        in_threads([partial(do, part) for part in range(len(self.parts))])
+        return found
+
+
+def _done(found: int) -> int:
+    if found == NO_MEMORY:
+        raise MemoryError("no memory for the values of a batch")
+    return found
+
+
+def split(examples: int, nanoseconds: float) -> list[tuple[int, int]]:
+    """Ranges of examples that take so long each, one for every thread; one range when threads would not pay."""
+    if examples * nanoseconds < 2 * WORTH_A_THREAD:
+        return [(0, examples)]
+    threads = min(torch.get_num_threads(), examples, int(nanoseconds * examples // WORTH_A_THREAD))
+    if threads == 1:
+        return [(0, examples)]
+    return list(pairwise(examples * i // threads for i in range(threads + 1)))
+
+
+def _tile(examples: int, whole_batch: bool) -> int:
+    """Examples in a tile: as equal tiles as whole vectors allow, since a small last one would waste its lanes."""
+    if whole_batch:
+        return examples
+    tiles = -(-examples // TILE)
+    return -(-examples // (tiles * VECTOR)) * VECTOR
+
+
+def numbers(tensor: torch.Tensor) -> torch.Tensor:
+    """The numbers of a tensor as kernels read them: float32 in this machine's memory, row after row."""
+    try:
+        if tensor.dtype is not torch.float32 or not tensor.is_cpu:
+            tensor = tensor.detach().to("cpu", torch.float32)
+        elif tensor.requires_grad:
+            tensor = tensor.detach()
+        tensor.numpy()  # which tensors without memory of their own refuse
+        return tensor if tensor.is_contiguous() else tensor.contiguous()
+    except (RuntimeError, TypeError) as error:
+        raise NsfrcError(
+            "the CPU engine needs the numbers of a plain tensor, which sparse and meta tensors, torch.func, "
+            f"torch.export and vectorised Jacobians do not give it ({str(error).splitlines()[0]}): "
+            'use engine="reference" there'
+        ) from None
+
+
+def _like(found: torch.Tensor, tensor: torch.Tensor) -> torch.Tensor:
+    """A tensor in the type and on the device of another."""
+    return found if tensor.dtype is found.dtype and tensor.is_cpu else found.to(tensor)

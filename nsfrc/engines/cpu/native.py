@@ -1,0 +1,183 @@
+"""Kernels as functions of this machine: lowered ones (`lowering`) through LLVM, once, and from a file from then on."""
+
+from __future__ import annotations
+
+import ctypes
+import lzma
+import os
+import platform
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from nsfrc.engines.cpu.cache import HERE, digest, folder, tell
+from nsfrc.errors import NsfrcError
+from nsfrc.files import write_whole
+
+Kernel = Callable[[bytes], int]
+
+KERNELS = {
+    "forward": ("nsfrc.engines.cpu.forward", "forward"),
+    "backward": ("nsfrc.engines.cpu.backward", "backward"),
+    "levels_forward": ("nsfrc.engines.cpu.levels_forward", "forward"),
+    "levels_backward": ("nsfrc.engines.cpu.levels_backward", "backward"),
+}
+SOURCES = ("maths", "memory", "tables", "reading", "step", "forward", "backward", "levels_tables", "levels_reading",
+           "levels_softor", "levels_single", "levels_forward", "levels_single_backward", "levels_backward")
+LOWERED = HERE / "lowered"
+PREFIX = "nsfrc_"
+ON_X86 = platform.machine() in ("x86_64", "AMD64")
+LIBRARY = ("malloc", "free", "exp", "expm1", "log1p", "log1pf")  # what kernels call of C's
+CHECK = 16  # bytes of a digest before the machine code in a file
+
+# Replaces the processor's float mode: by %extra added to it, or, if negative, by -%extra. Returns the old.
+X86_FLOAT_MODE = """
+declare void @llvm.x86.sse.stmxcsr(ptr)
+declare void @llvm.x86.sse.ldmxcsr(ptr)
+define internal i32 @nsfrc_float_mode(i32 %extra) alwaysinline {
+  %place = alloca i32
+  call void @llvm.x86.sse.stmxcsr(ptr %place)
+  %old = load i32, ptr %place
+  %given_back = icmp slt i32 %extra, 0
+  %negated = sub i32 0, %extra
+  %more = or i32 %old, %extra
+  %new = select i1 %given_back, i32 %negated, i32 %more
+  store i32 %new, ptr %place
+  call void @llvm.x86.sse.ldmxcsr(ptr %place)
+  ret i32 %old
+}
+"""
+OTHER_FLOAT_MODE = "define internal i32 @nsfrc_float_mode(i32 %extra) alwaysinline {\n  ret i32 0\n}\n"
+
+
+@cache
+def kernel(name: str) -> Kernel:
+    """The kernel of that name: takes the bytes of a record, and says what `tables` has words for."""
+    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+        return _as_python(*KERNELS[name])
+    address = _engine(_object(name)).get_function_address(PREFIX + name)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(address)
+
+
+def _as_python(module: str, name: str) -> Kernel:
+    """A kernel as the Python it is written in."""
+    function = getattr(import_module(module), name)
+
+    def run(record: bytes) -> int:
+        place = ctypes.create_string_buffer(record, len(record))
+        return int(function(ctypes.addressof(place)))
+
+    return run
+
+
+def from_sources() -> str:
+    """What tells lowered kernels that belong to the sources here from others."""
+    return digest(*((HERE / f"{name}.py").read_bytes().replace(b"\r\n", b"\n") for name in SOURCES))
+
+
+def _text(name: str) -> str:
+    """A lowered kernel: as shipped, or, after a change of its sources, made anew."""
+    shipped = _read(LOWERED / f"{name}.ll.xz")
+    if shipped is not None and _belongs(shipped):
+        return shipped
+    return _lowered_anew(name)
+
+
+def _belongs(text: str) -> bool:
+    try:
+        return text.startswith(f"; {from_sources()}\n")
+    except OSError:  # installed without sources: then nobody changed any
+        return True
+
+
+def _lowered_anew(name: str) -> str:
+    from nsfrc.engines.cpu import lowering
+
+    place = folder(from_sources().encode())
+    text = _read(place / f"{name}.ll.xz")
+    if text is None:
+        tell("making kernels anew, as those shipped are of other sources or another LLVM: up to half a minute for each")
+        lowering.write(place, name)
+        text = _read(place / f"{name}.ll.xz")
+    if text is None:
+        raise NsfrcError(f"the kernel {name!r} could not be made from its sources in {HERE}")
+    return text
+
+
+def _read(path: Path) -> str | None:
+    try:
+        return lzma.decompress(path.read_bytes()).decode()
+    except (OSError, lzma.LZMAError, UnicodeDecodeError):
+        return None
+
+
+def _object(name: str) -> bytes:
+    """The kernel's machine code, from its file if it was compiled before."""
+    import llvmlite
+    import llvmlite.binding as llvm
+
+    text = _text(name)
+    cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
+    made_of = (text, llvmlite.__version__, llvm.get_process_triple(), cpu, features)
+    path = folder(*(part.encode() for part in made_of)) / f"{name}.o"
+    try:
+        stored = path.read_bytes()
+        if stored[:CHECK] == digest(stored[CHECK:]).encode():
+            return stored[CHECK:]
+    except OSError:
+        pass
+    tell("compiling kernels for this machine, once: some seconds")
+    try:
+        made = _compile(text)
+    except RuntimeError:  # LLVM's language grows: an older LLVM may not read what a newer one wrote
+        made = _compile(_lowered_anew(name))
+    with suppress(NsfrcError):  # nowhere to keep it: the next process compiles again
+        write_whole(path, digest(made).encode() + made)
+    return made
+
+
+def _machine() -> Any:
+    """What LLVM is to compile for: this processor, with all it can do."""
+    import llvmlite.binding as llvm
+
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    target = llvm.Target.from_triple(llvm.get_process_triple())
+    return target.create_target_machine(
+        cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3,
+        reloc="static" if target.name.startswith("x86") else "default", codemodel="jitdefault", jit=True)
+
+
+def _compile(text: str) -> bytes:
+    import llvmlite.binding as llvm
+
+    machine = _machine()
+    mode = X86_FLOAT_MODE if ON_X86 else OTHER_FLOAT_MODE
+    lines = [line for line in text.splitlines() if not line.startswith(f"declare i32 @{PREFIX}float_mode(")]
+    module = llvm.parse_assembly("\n".join(lines) + mode)
+    module.triple, module.data_layout = llvm.get_process_triple(), str(machine.target_data)
+    options = llvm.create_pipeline_tuning_options(speed_level=3)
+    options.loop_vectorization, options.slp_vectorization = True, False
+    builder = llvm.create_pass_builder(machine, options)
+    builder.getModulePassManager().run(module, builder)
+    return bytes(machine.emit_object(module))
+
+
+_engines: list[Any] = []  # what holds the machine code; it must outlive its functions
+
+
+def _engine(code: bytes) -> Any:
+    import llvmlite.binding as llvm
+
+    library = ctypes.CDLL(None) if os.name != "nt" else ctypes.CDLL("ucrtbase")
+    for function in LIBRARY:
+        llvm.add_symbol(function, ctypes.cast(getattr(library, function), ctypes.c_void_p).value)
+    empty = llvm.parse_assembly("")
+    engine = llvm.create_mcjit_compiler(empty, _machine())
+    engine.add_object_file(llvm.ObjectFileRef.from_data(code))
+    engine.finalize_object()
+    _engines.append(engine)
+    return engine
