@@ -94,7 +94,8 @@ def _reasoner(program: str, batch: int, normalise: str) -> Any:
     neural = torch.from_numpy(compiled.ground.neural)
     V0 = torch.from_numpy(compiled.initial_valuation())[None].repeat(batch, 1)
     V0[:, neural] = torch.rand(batch, int(neural.sum()), generator=torch.Generator().manual_seed(0))
-    return compiled, compiled.reasoner("cpu", normalise=normalise, outputs="targets", inputs="neural"), V0
+    scope = {} if compiled.anchored else {"normalise": normalise}
+    return compiled, compiled.reasoner("cpu", outputs="targets", inputs="neural", **scope), V0
 
 
 def _times(program: str, batch: int, direction: str, threads: int, normalise: str) -> list[float]:
