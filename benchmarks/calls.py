@@ -94,7 +94,7 @@ def _reasoner(program: str, batch: int, normalise: str) -> Any:
     neural = torch.from_numpy(compiled.ground.neural)
     V0 = torch.from_numpy(compiled.initial_valuation())[None].repeat(batch, 1)
     V0[:, neural] = torch.rand(batch, int(neural.sum()), generator=torch.Generator().manual_seed(0))
-    scope = {} if compiled.anchored else {"normalise": normalise}
+    scope: dict[str, Any] = {} if compiled.anchored else {"normalise": normalise}
     return compiled, compiled.reasoner("cpu", outputs="targets", inputs="neural", **scope), V0
 
 
@@ -104,7 +104,8 @@ def _times(program: str, batch: int, direction: str, threads: int, normalise: st
 
     torch.set_num_threads(threads)
     _, reasoner, V0 = _reasoner(program, batch, normalise)
-    start, found, end = V0.clone().requires_grad_(), [], time.perf_counter() + BUDGET
+    start, end = V0.clone().requires_grad_(), time.perf_counter() + BUDGET
+    found: list[float] = []
     call: Callable[[], object]
     with torch.set_grad_enabled(direction != "forward"):
         while len(found) < 3 or time.perf_counter() < end:
@@ -175,7 +176,7 @@ def _measure(case: Case, rounds: int, versions: list[Version], folder: Path) -> 
         text = source.read_text().replace(":- semantics(paper).", "")
         (folder / f"{program}.pl").write_text(text)
         program = str(folder / f"{program}.pl")
-    asked = [(version, case.way) for version in versions]
+    asked: list[tuple[Version, Way | str]] = [(version, case.way) for version in versions]
     if case.beside is not None:
         asked.append((versions[0], case.beside))
     found: list[list[tuple[float, float]]] = [[] for _ in asked]

@@ -174,9 +174,7 @@ def main() -> None:
     for row in measured(starts, arguments.runs, arguments.against):
         known[row.what] = row
         print(tell([row]).splitlines()[-1], flush=True)
-        order = [start.what for start in STARTS]
-        write_csv(arguments.out, sorted((one for one in known.values() if one.what in order),
-                                        key=lambda one: order.index(one.what)))
+        write_csv(arguments.out, [known[start.what] for start in STARTS if start.what in known])
     print(tell(list(known.values())))
 
 

@@ -293,3 +293,19 @@ def test_forked_child(program, monkeypatch):
     child.start()
     assert queue.get(timeout=120) == pytest.approx(expected)
     child.join()
+
+
+@pytest.mark.parametrize("name", ["twopairs", "at_least_three"])
+@pytest.mark.parametrize("again", [copy.deepcopy, lambda one: pickle.loads(pickle.dumps(one))])
+def test_copies_of_used_reasoners_share_no_memory(name, again):
+    """Kernels are told addresses: a copy must not have those of the original, which may be gone."""
+    reasoner = nsfrc.compile(name).reasoner("cpu")
+    V0 = valuations(reasoner.program, 3).float()
+    expected = reasoner(V0)
+    (bound,) = reasoner.engine._latest[1].values()
+    copied = again(reasoner)
+    assert copied.engine._latest == (None, {})
+    del reasoner
+    assert torch.equal(copied(V0), expected)
+    with pytest.raises(TypeError, match="addresses of this process"):
+        again(bound)

@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from functools import partial
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 import torch
@@ -47,6 +47,9 @@ class Bound(ABC):
     whole_batch = False  # whether examples have to do with each other
     needs_beside = False  # also where nobody differentiates
 
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("a bound plan has addresses of this process and of its own arrays: make another")
+
     @abstractmethod
     def past(self, examples: int) -> tuple[int, ...]:
         """The shape of what is kept for the way back."""
@@ -62,6 +65,10 @@ class PlanEngine(ABC):
     def __init__(self, program: Program) -> None:
         self.program = program
         self._latest: tuple[Run | None, dict[tuple[bool, bool], Bound]] = None, {}
+
+    def __getstate__(self) -> dict[str, Any]:
+        """For a copy, or for another process: without bound plans, which are made again there."""
+        return self.__dict__ | {"_latest": (None, {})}
 
     def __call__(self, V0: torch.Tensor, weights: torch.Tensor | None, run: Run) -> torch.Tensor:
         values = numbers(V0)
