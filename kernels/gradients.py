@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 
 from nsfrc.kernels.derive import absent_bits, absent_of, derived_of, mixed_of, most_pairs, pair_bits
-from nsfrc.kernels.maths import NO_RANK, TIE, examples, get, get_all, get_row, put, put_row, rounded, shares
+from nsfrc.kernels.maths import NO_RANK, TIE, examples, get, get_all, get_row, put, put_row, rounded, shares, two
 from nsfrc.kernels.step import kept_row
 
 
@@ -118,8 +118,7 @@ def through_hard(indices, work, stride, L: tl.constexpr):
     for first in range(0, L.n.pairs, L.tall):
         pair = first + tl.arange(0, L.tall)
         ok = pair < L.n.pairs
-        head = tl.load(indices + L.at.pair_head + pair, mask=ok, other=0)
-        clause = tl.load(indices + L.at.pair_clause + pair, mask=ok, other=0)
+        clause, head = two(indices + L.at.pair, pair, ok, 0)
         bits = pair_bits(pair, clause, ok, work, stride, L)
         share = tl.exp2(tl.minimum(bits - get(work, L.row.derived + head, stride, ok, L), 0.0))
         g = get(work, L.row.g_derived + head, stride, ok, L)
@@ -159,8 +158,7 @@ def through_soft(weights, partial, indices, work, stride, k, unit, L: tl.constex
     for first in range(0, L.n.pairs, L.tall):
         pair = first + tl.arange(0, L.tall)
         ok = pair < L.n.pairs
-        head = tl.load(indices + L.at.pair_head + pair, mask=ok, other=0)
-        clause = tl.load(indices + L.at.pair_clause + pair, mask=ok, other=0)
+        clause, head = two(indices + L.at.pair, pair, ok, 0)
         more = pair_bits(pair, clause, ok, work, stride, L)
         more = (more - absent_of(clause, ok, work, stride, k, L)) * unit
         total = tl.full((L.tall, L.wide), 0.0, tl.float32)
@@ -197,8 +195,7 @@ def through_clauses_of(weights, indices, work, stride, k, unit, BAND: tl.constex
     for place in range(BAND.first, BAND.last, P):
         segment = place + tl.arange(0, P)
         ok = segment < BAND.last
-        clause = tl.load(indices + L.at.clause + segment, mask=ok, other=0)
-        begin = tl.load(indices + L.at.clause_start + segment, mask=ok, other=0)
+        clause, begin = two(indices + L.at.clause, segment, ok, 0)
         count = tl.load(indices + L.at.clause_count + segment, mask=ok, other=0)
         z = tl.where(ok[:, None], get(work, L.row.clause_z + clause, stride, ok, L), 1.0)
         g_z = tl.full((P, L.wide), 0.0, tl.float32)
@@ -212,7 +209,7 @@ def through_clauses_of(weights, indices, work, stride, k, unit, BAND: tl.constex
             g = tl.where(inside[:, :, None], get_all(work, L.row.g_pair + pair, stride, L), 0.0)
             g_z -= tl.sum(rounded(g * value), axis=1) / z
             if L.hard:
-                head = tl.load(indices + L.at.pair_head + pair)
+                _, head = two(indices + L.at.pair, pair, inside, 0)
                 g = tl.where(inside[:, :, None], get_all(work, L.row.g_derived + head, stride, L), 0.0)
             taken += tl.sum(g, axis=1)
             first = inside[:, :, None] & (value >= TIE)

@@ -30,10 +30,11 @@ from nsfrc.kernels.step import copy_kept, finish, prepare, start, sum_rows
 
 @triton.jit
 def all_rows(indices, floats, work, k, L: tl.constexpr):
-    """C before Z of every pair."""
+    """C before Z of every pair. A tile waits for what came before, and for the shared memory of the tile before it."""
     for band in tl.static_range(len(L.sums)):
         tiles = tl.cdiv(L.sums[band].last - L.sums[band].first, L.tall // L.sums[band].width)
         for tile in range(tiles):
+            tl.debug_barrier()
             sum_rows(tile, indices, floats, work, L.wide, k, L.sums[band], L)
 
 
@@ -41,8 +42,6 @@ def all_rows(indices, floats, work, k, L: tl.constexpr):
 def reason(weights, indices, floats, work, k, unit, L: tl.constexpr):
     """R of every head and its Z, from V in the workspace."""
     prepare(indices, work, L.wide, k, L)
-    if L.n.levels == 0:
-        tl.debug_barrier()  # else there is one after every level
     all_rows(indices, floats, work, k, L)
     tl.debug_barrier()
     clause_maxima(indices, work, L.wide, k, unit, L)
@@ -121,10 +120,10 @@ def program_backward(
             through_clauses(weights, indices, work, L.wide, k, unit, L)
             tl.debug_barrier()
             through_clause_z(indices, floats, work, L.wide, k, L)
-            tl.debug_barrier()
             for band in tl.static_range(len(L.uses)):
                 tiles = tl.cdiv(L.uses[band].last - L.uses[band].first, L.tall // L.uses[band].width)
                 for use in range(tiles):
+                    tl.debug_barrier()
                     sum_uses(use, indices, floats, work, L.wide, unit, L.uses[band], L)
             tl.debug_barrier()
             through_nodes(indices, work, L.wide, L)
