@@ -99,8 +99,8 @@ def derive_hard(indices, work, stride, k, unit, L: tl.constexpr):
         most = others + tl.full((L.tall, L.wide), 0.0, tl.float32)
         total = tl.full((L.tall, L.wide), 0.0, tl.float32)
         share = tl.full((L.tall, L.wide), 1.0, tl.float32)
-        pairs = tl.full((L.tall,), 0, tl.int32)
-        for j in range(most_pairs(head, ok, indices, L)):
+        begin, end = two(indices + L.at.head, head, ok, 0)
+        for j in range(tl.max(end - begin, axis=0)):
             pair, clause, inside = pair_of_head(head, j, ok, indices, L)
             bits = pair_bits(pair, clause, inside, work, stride, L)
             absent = absent_of(clause, inside, work, stride, k, L)
@@ -109,10 +109,42 @@ def derive_hard(indices, work, stride, k, unit, L: tl.constexpr):
             share -= tl.where(inside[:, None], tl.exp2(absent - others), 0.0)
             total = total * tl.exp2(most - higher) + gain
             most = higher
-            pairs += inside.to(tl.int32)
         # Exactly nothing is left of a head that has all clauses; rounding must not say otherwise.
-        share = tl.where((pairs == L.n.clauses)[:, None], 0.0, tl.maximum(share, 0.0))
+        share = tl.where((end - begin == L.n.clauses)[:, None], 0.0, tl.maximum(share, 0.0))
         total += share * tl.exp2(others - most)
+        bits = most + log2(total)
+        put(work, L.row.derived + head, stride, ok, bits, L)
+        z = tl.maximum(z, bits * unit)  # spare rows have what atoms that head nothing have
+    put_row(work, L.row.derived_z, stride, tl.max(z, axis=0), L)
+
+
+@triton.jit
+def false_above(work, stride, L: tl.constexpr):
+    """Whether false starts above 0 in an example of this tile. A clause that does not unify may then give so much more
+    than others that a head that has it is left with less than 1 minus its share can tell."""
+    return tl.max(get_row(work, L.row.start_false, stride, L), axis=0) > 0.0
+
+
+@triton.jit(noinline=True)
+def derive_each(indices, work, stride, k, unit, L: tl.constexpr):
+    """As `derive_hard`, clause by clause: exact whatever false is, but for every head all clauses are looked at."""
+    bottom = absent_bits(work, stride, k, L)
+    z = tl.full((L.tall, L.wide), 1.0, tl.float32)
+    for first in range(0, L.n.heads + 1, L.tall):
+        head = first + tl.arange(0, L.tall)
+        ok = head <= L.n.heads
+        pairs = most_pairs(head, ok, indices, L)
+        most = tl.full((L.tall, L.wide), LOWEST, tl.float32)
+        total = tl.full((L.tall, L.wide), 0.0, tl.float32)
+        for c in range(L.n.clauses):
+            bits = (bottom / get_row(work, L.row.clause_z + c, stride, L))[None, :] + tl.full((L.tall, L.wide), 0.0, tl.float32)
+            for j in range(pairs):
+                pair, clause, inside = pair_of_head(head, j, ok, indices, L)
+                inside = inside & (clause == c)
+                bits = tl.where(inside[:, None], pair_bits(pair, clause, inside, work, stride, L), bits)
+            higher = tl.maximum(most, bits)
+            total = total * tl.exp2(most - higher) + tl.exp2(bits - higher)
+            most = higher
         bits = most + log2(total)
         put(work, L.row.derived + head, stride, ok, bits, L)
         z = tl.maximum(z, bits * unit)  # spare rows have what atoms that head nothing have
@@ -171,7 +203,13 @@ def derive_soft(weights, indices, work, stride, k, unit, L: tl.constexpr):
 def derive(weights, indices, work, stride, k, unit, L: tl.constexpr):
     """R before Z of every head and of the atoms that head nothing, and its Z."""
     if L.hard:
-        derive_hard(indices, work, stride, k, unit, L)
+        if L.exact:
+            if false_above(work, stride, L):
+                derive_each(indices, work, stride, k, unit, L)
+            else:
+                derive_hard(indices, work, stride, k, unit, L)
+        else:
+            derive_hard(indices, work, stride, k, unit, L)
     else:
         mix(weights, work, stride, k, L)
         tl.debug_barrier()

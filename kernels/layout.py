@@ -104,6 +104,7 @@ class Rows(NamedTuple):
     derived: int  # [heads + 1] R before Z, in bits; the last of atoms that head nothing
     derived_z: int
     value_z: int
+    start_false: int  # [1 where exact]: what V0 says of false
     # From here on for gradients only.
     g_value: int  # [kept]
     g_x: int  # active slots, a one, nodes
@@ -141,6 +142,7 @@ class Layout(NamedTuple):
     split: bool
     hard: bool
     neural_only: bool
+    exact: bool  # hard, and false may start above 0: then R of a head may have to be summed clause by clause
     gradient: bool  # whether rows are recomputed for their gradients
 
     def __repr__(self) -> str:

@@ -30,11 +30,13 @@ from nsfrc.kernels.step import copy_kept, finish, prepare, start, sum_rows
 
 @triton.jit
 def all_rows(indices, floats, work, k, L: tl.constexpr):
-    """C before Z of every pair. A tile waits for what came before, and for the shared memory of the tile before it."""
+    """C before Z of every pair."""
+    tl.debug_barrier()
     for band in tl.static_range(len(L.sums)):
         tiles = tl.cdiv(L.sums[band].last - L.sums[band].first, L.tall // L.sums[band].width)
-        for tile in range(tiles):
-            tl.debug_barrier()
+        # The first tile apart: before a call in a loop stands the compiler's barrier, and the one above was just passed.
+        sum_rows(tl.cast(0, tl.int32), indices, floats, work, L.wide, k, L.sums[band], L)
+        for tile in range(1, tiles):
             sum_rows(tile, indices, floats, work, L.wide, k, L.sums[band], L)
 
 
@@ -96,6 +98,8 @@ def program_backward(
         first = tile * L.wide
         first_gradient(g_out, indices, work, L.wide, first, batch, L)
         put_row(work, L.row.x + L.n.active, L.wide, tl.full((L.wide,), 1.0, tl.float32), L)
+        if L.exact:
+            put_row(work, L.row.start_false, L.wide, get_row(past + first, L.false, stride, L), L)
         for back in range(steps):
             t = steps - 1 - back
             before = past + tl.cast(t, tl.int64) * L.n.kept * stride + first
@@ -113,17 +117,18 @@ def program_backward(
             through_derived_z(work, L.wide, L)
             tl.debug_barrier()
             if L.hard:
-                through_hard(indices, work, L.wide, L)
+                through_hard(indices, work, L.wide, k, L)
             else:
                 through_soft(weights, mine, indices, work, L.wide, k, unit, L)
             tl.debug_barrier()
             through_clauses(weights, indices, work, L.wide, k, unit, L)
             tl.debug_barrier()
             through_clause_z(indices, floats, work, L.wide, k, L)
+            tl.debug_barrier()
             for band in tl.static_range(len(L.uses)):
                 tiles = tl.cdiv(L.uses[band].last - L.uses[band].first, L.tall // L.uses[band].width)
-                for use in range(tiles):
-                    tl.debug_barrier()
+                sum_uses(tl.cast(0, tl.int32), indices, floats, work, L.wide, unit, L.uses[band], L)
+                for use in range(1, tiles):
                     sum_uses(use, indices, floats, work, L.wide, unit, L.uses[band], L)
             tl.debug_barrier()
             through_nodes(indices, work, L.wide, L)

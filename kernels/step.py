@@ -40,6 +40,9 @@ def start(V0, indices, floats, work, stride, first_example, batch, L: tl.constex
         value = starting(V0, floats, atom, slot >= 0, example, L)
         put(work, kept_row(slot, L), stride, slot >= 0, value, L)
     put_row(work, L.row.x + L.n.active, stride, tl.full((L.wide,), 1.0, tl.float32), L)
+    if L.exact:
+        atom = tl.load(indices + L.at.member + L.false)
+        put_row(work, L.row.start_false, stride, tl.load(V0 + example * L.n.atoms + atom), L)
     if L.n.kept < L.n.slots:
         put_row(work, L.row.rest, stride, largest_passive(V0, indices, floats, example, L), L)
 

@@ -103,7 +103,7 @@ def layout(
     tables: Tables, tall: int, wide: int, mixtures: int, *, hard: bool, neural_only: bool, gradient: bool
 ) -> Layout:
     """What kernels are compiled for: these tables, tiles of tall × wide, M mixtures."""
-    plan = tables.plan
+    plan, exact = tables.plan, hard and not neural_only
     sizes = Sizes(
         atoms=plan.G, slots=plan.slots, active=plan.active, kept=tables.kept, nodes=plan.nodes, levels=tables.levels,
         powers=len(plan.powers), pairs=len(plan.pair_clause), parts=tables.parts, clauses=plan.C,
@@ -111,13 +111,13 @@ def layout(
     )
     return Layout(
         tall=tall, wide=wide, n=sizes, at=tables.at, of=tables.of,
-        row=_rows(sizes, tables.split, hard, gradient),
+        row=_rows(sizes, tables.split, hard, exact, gradient),
         powers=tuple(Power(place, n, max(n - 1, 0)) for place, n in enumerate(plan.powers.tolist())),
         sums=bands(tables.part_counts, tall), clauses=bands(tables.clause_counts, tall),
         uses=bands(tables.use_counts, tall),
         true=plan.true, false=plan.false, length=plan.L,
         power_bits=max(plan.L, int(plan.powers.max(initial=0))).bit_length(), log_s=math.log2(plan.S),
-        split=tables.split, hard=hard, neural_only=neural_only, gradient=gradient,
+        split=tables.split, hard=hard, neural_only=neural_only, exact=exact, gradient=gradient,
     )
 
 
@@ -209,14 +209,14 @@ def _gradient_slots(plan: Plan, kept: int) -> np.ndarray:
     return gradient
 
 
-def _rows(n: Sizes, split: bool, hard: bool, gradient: bool) -> Rows:
+def _rows(n: Sizes, split: bool, hard: bool, exact: bool, gradient: bool) -> Rows:
     """Give every quantity its rows; what is not needed has none."""
     more, mixtures = int(gradient), 0 if hard else n.mixtures
     x, heads = n.active + 1 + n.nodes, n.heads + 1
     sizes = {
         "x": x, "rest": n.kept - n.active, "scale": n.powers, "slope": more * n.powers, "bottom": 1, "pair": n.pairs,
         "part": n.parts if split else 0, "clause_z": n.clauses, "mixed": mixtures, "derived": heads, "derived_z": 1,
-        "value_z": 1, "g_value": more * n.kept, "g_x": more * x, "g_derived": more * heads, "g_pair": more * n.pairs,
+        "value_z": 1, "start_false": int(exact), "g_value": more * n.kept, "g_x": more * x, "g_derived": more * heads, "g_pair": more * n.pairs,
         "g_absent": more * n.clauses, "g_z": more * n.clauses, "claim": more * n.clauses, "g_true": more,
         "g_false": more, "by_true": more * n.parts, "g_mixed": more * mixtures, "chosen": more * mixtures * heads,
     }
