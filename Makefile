@@ -11,7 +11,7 @@
 # make kernels      the CPU engine's kernels as LLVM's language, after a change of their sources (a minute)
 # make bench        all benchmarks except the trained baselines, into benchmarks/results and the README (half an hour)
 # make ptx          all kernels of all programs executed on the CPU and checked, and faults planted in them (an hour)
-# make gpu-check    on a machine with CUDA: all value tests on the card, then its times
+# make gpu-check    on a machine with CUDA: all value tests on the card, its bits and instructions, then its times
 # make fuzz         100,000 random and mutated programs through the compiler
 # make clean        everything that these make, .venv included
 

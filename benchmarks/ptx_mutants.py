@@ -1,11 +1,12 @@
 """Faults planted in the machine code, one at a time, and what notices each: a check of engine "ptx", or the values.
 
-    python -m nsfrc.benchmarks.ptx_mutants            all barriers, and up to --most of every other kind; ten minutes
-    python -m nsfrc.benchmarks.ptx_mutants --most 8
+    python -m nsfrc.benchmarks.ptx_mutants            all barriers, and up to --most of every other kind; forty minutes
+    python -m nsfrc.benchmarks.ptx_mutants --resume   the same, without those that results/ptx_mutants.csv has already
 
 The kernels are `program_forward` and `program_backward` of a small program with soft clause weights, on three tiles
-of examples and two blocks, so that a block has a second tile to begin while threads are still at the first. Writes
-results/ptx_mutants.csv; ends with 1 if one survives for which no reason is given.
+of examples and two blocks, so that a block has a second tile to begin while threads are still at the first. Why a
+barrier may go is shown by planting more of them: without those next to it as well, there is a race that there is not
+without these alone. Writes results/ptx_mutants.csv; ends with 1 if one survives without a reason.
 """
 
 from __future__ import annotations
@@ -17,12 +18,13 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from nsfrc.benchmarks.measure import RESULTS, write_csv
+from nsfrc.benchmarks.measure import RESULTS, read_csv, write_csv
 from nsfrc.contexts import torch_threads
 from nsfrc.engines.gpu.launch import PROGRAM
 from nsfrc.engines.ptx import launch
@@ -46,6 +48,7 @@ pair(X, Y) :- near(Y, X), color(X, red), color(Y, red).
 kp(I) :- in(X, I), in(Y, I), in(Z, I), pair(X, Y), same(Y, Z).
 """
 BATCH, INSTANCES, STEPS = 72, 2, 3
+MOST_REMOVED = 6  # barriers beside one that nothing notices the lack of, to see what stands in for it
 VALUES, GRADIENTS = 2e-6, 1e-4
 GAMMA = 0.2  # large enough for every row to count, and for Z to exceed 1
 FORWARD, BACKWARD = "program_forward.soft", "program_backward.soft"
@@ -68,7 +71,8 @@ class Mutant:
 @dataclass(frozen=True)
 class MutantRow:
     """caught_by: checks, "values" (against float64), "refused" (it cannot run), or "" for survivors, which have a
-    reason."""
+    reason. same_bits: of survivors, whether all results are those of the kernel as it is. ptx: which text it was
+    planted in."""
 
     kind: str
     kernel: str
@@ -76,7 +80,9 @@ class MutantRow:
     source: str
     change: str
     caught_by: str
+    same_bits: str
     reason: str
+    ptx: str
 
 
 @dataclass(frozen=True)
@@ -85,6 +91,11 @@ class Outcome:
 
     results: tuple[torch.Tensor, ...]
     findings: tuple[Finding, ...] = ()
+    follows: frozenset[tuple[int, int]] = frozenset()
+
+    @property
+    def places(self) -> set[tuple[str, int]]:
+        return {(one.kind, one.line) for one in self.findings}
 
 
 class Subject:
@@ -103,6 +114,8 @@ class Subject:
         self.engine, self.reasoner, self.parameters = self._machine()
         self.kept = self.reasoner(self.parameters[0])
         self.ptx: dict[str, str] = {}
+        self.sound = {kernel: self.run(kernel) for kernel in (FORWARD, BACKWARD)}
+        self.without: dict[tuple[Any, ...], set[tuple[str, int]]] = {}
 
     def _reasoner(self, engine: str, dtype: torch.dtype) -> tuple[Any, tuple[torch.Tensor, torch.nn.Parameter]]:
         weights = torch.nn.Parameter(self.weights.to(dtype))
@@ -139,7 +152,19 @@ class Subject:
                 results: tuple[torch.Tensor, ...] = (self.reasoner(self.parameters[0]),)
         else:
             results = torch.autograd.grad((self.kept * self.loss).sum(), self.parameters, retain_graph=True)
-        return Outcome(results, tuple(one for done in runner.launches for one in done.findings))
+        launches = [one for one in runner.launches if one.kernel == kernel]
+        return Outcome(results, tuple(one for done in runner.launches for one in done.findings),
+                       frozenset().union(*(one.follows for one in launches)))
+
+    def digest(self, kernel: str) -> str:
+        return sha256(self.ptx[kernel].encode()).hexdigest()[:12]
+
+    def places_without(self, kernel: str, lines: tuple[int, ...]) -> set[tuple[str, int]]:
+        """What is found without the barriers on some lines."""
+        key = (kernel, *sorted(lines))
+        if key not in self.without:
+            self.without[key] = self.run(kernel, partial(_without_lines, numbers=lines)).places
+        return self.without[key]
 
     def wrong(self, kernel: str, results: tuple[torch.Tensor, ...]) -> bool:
         """Whether results are further from float64 than is promised."""
@@ -154,7 +179,6 @@ class Subject:
 def mutants(subject: Subject, most: int, barriers: int | None) -> Iterator[Mutant]:
     """Every barrier, or so many; of the others an even choice."""
     for kernel in (FORWARD, BACKWARD):
-        subject.run(kernel)
         ptx = subject.ptx[kernel]
         yield from _edits(kernel, ptx, "barrier removed", r"\tbar\.sync\b", lambda line: "\t// " + line, barriers)
         yield from _edits(kernel, ptx, "mask dropped", r"@%p\d+ (ld|st)\.global",
@@ -206,6 +230,13 @@ def _with_line(text: str, number: int, line: str) -> str:
     return "\n".join(lines)
 
 
+def _without_lines(text: str, numbers: tuple[int, ...]) -> str:
+    lines = text.split("\n")
+    for number in numbers:
+        lines[number - 1] = "\t// " + lines[number - 1]
+    return "\n".join(lines)
+
+
 def _source(lines: list[str], number: int) -> str:
     for line in reversed(lines[:number]):
         if ".loc" in line:
@@ -250,15 +281,10 @@ class _changed_argument:
         launch.Runner.launch = self.original  # type: ignore[method-assign]
 
 
-# Why a mutant may live: kind, what its place or text has, and the reason. Barriers have one each, by the line of the
-# kernel: another that survives, or one that has moved, is to be looked at.
+# Why a mutant may live: kind, what its place or text has, and the reason. A barrier that no neighbour stands in for has
+# one by the line of the kernel: another that survives, or one that has moved, is to be looked at.
 REASONS: tuple[tuple[str, str, str], ...] = (
-    ("barrier removed", r"program\.py:81\b", "the end of a tile: `finish` has loaded all it needs of V before a "
-     "barrier of its own, by which values change their layout, and afterwards only stores results; that one parts it "
-     "from the next tile as well"),
-    ("barrier removed", r"derive\.py:172\b", "between R and its maximum: both loops give a head to the same thread, "
-     "so each loads the words that it has stored itself; the compiler need not keep it so"),
-    ("barrier removed", r"program\.py:95\b", "after the zeros for gradients of weights: every instance of these "
+    ("barrier removed", r"program\.py:96\b", "after the zeros for gradients of weights: every instance of these "
      "launches has a tile, whose barriers come before anything is added to them; it is for an instance that has none"),
     ("mask dropped", r"ld\.global", "threads past the end of a list load other words of the same argument, or the list "
      "fills its tile; what they make of it is never stored"),
@@ -270,37 +296,82 @@ REASONS: tuple[tuple[str, str, str], ...] = (
 )
 
 
+def chain(follows: frozenset[tuple[int, int]], line: int, step: int) -> list[int]:
+    """Barriers that follow one, or with step -1 come before it, the next first."""
+    found = [line]
+    while len(found) <= MOST_REMOVED:
+        near = sorted({pair[::step][1] for pair in follows if pair[::step][0] == found[-1]} - set(found))
+        if not near:
+            break
+        found.append(min(near, key=lambda one: abs(one - found[-1])))
+    return found[1:]
+
+
+def stands_in(subject: Subject, mutant: Mutant) -> str:
+    """Barriers before or after a removed one that part what it parted: without them too there is a race that there is
+    not without them alone. "" if there are none such."""
+    kernel, removed = mutant.kernel, mutant.line
+    lines = subject.ptx[kernel].split("\n")
+    after, before = (chain(subject.sound[kernel].follows, removed, step) for step in (1, -1))
+    sets = [(after[:n], before[:n], [*after[:n], *before[:n]]) for n in (1, 2, MOST_REMOVED)]
+    for others in dict.fromkeys(tuple(some) for choice in sets for some in choice if some):
+        new = subject.places_without(kernel, (removed, *others)) - subject.places_without(kernel, others)
+        if new:
+            kind, place = min(new, key=lambda found: found[1])
+            told = ", ".join(f"line {other} ({_source(lines, other - 1)})" for other in others)
+            return (f"barriers that part the same accesses: {told}. Without these too there is a {kind} (line {place}, "
+                    f"{_source(lines, place - 1)}), which there is not without these alone")
+    return ""
+
+
 def judged(subject: Subject, mutant: Mutant) -> MutantRow:
     found = outcome(subject, mutant)
-    reason = ""
+    reason = same = ""
     if isinstance(found, str):
         caught = "refused"
     else:
         caught = "; ".join(sorted({one.kind for one in found.findings}))
         caught = caught or ("values" if subject.wrong(mutant.kernel, found.results) else "")
         if not caught:
-            reason = next((text for kind, place, text in REASONS
-                           if kind == mutant.kind and re.search(place, f"{mutant.source} {mutant.text}")), "")
-    return MutantRow(mutant.kind, mutant.kernel, mutant.line, mutant.source, mutant.text, caught, reason)
+            sound = subject.sound[mutant.kernel].results
+            same = "yes" if all(map(torch.equal, found.results, sound)) else "no"
+            reason = stands_in(subject, mutant) if mutant.kind == "barrier removed" else ""
+            reason = reason or next((text for kind, place, text in REASONS if kind == mutant.kind
+                                     and re.search(place, f"{mutant.source} {mutant.text}")), "")
+    return MutantRow(mutant.kind, mutant.kernel, mutant.line, mutant.source, mutant.text, caught, same, reason,
+                     subject.digest(mutant.kernel))
+
+
+def known(path: Path, subject: Subject) -> dict[tuple[Any, ...], MutantRow]:
+    """Rows of a file that were planted in the same text."""
+    if not path.exists():
+        return {}
+    rows: list[MutantRow] = read_csv(path, MutantRow)
+    return {(row.kind, row.kernel, row.line, row.change): row for row in rows
+            if row.ptx == subject.digest(row.kernel) and (row.caught_by or row.reason)}
 
 
 def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--most", type=int, default=16, help="mutants of a kind and kernel, barriers aside")
     parser.add_argument("--barriers", type=int, help="barriers of a kernel that are removed in turn [all]")
+    parser.add_argument("--resume", action="store_true", help="leave out what the file has, planted in the same text")
     parser.add_argument("--out", type=Path, default=RESULTS)
     options = parser.parse_args(arguments)
     rows: list[MutantRow] = []
+    path = options.out / "ptx_mutants.csv"
     with torch_threads(1):
         subject = Subject(compile_program(source=PAPER, name="mutants"))
-        for kernel in (FORWARD, BACKWARD):
-            unchanged = subject.run(kernel)
-            assert not unchanged.findings and not subject.wrong(kernel, unchanged.results), "sound as they are"
+        for kernel, sound in subject.sound.items():
+            assert not sound.findings and not subject.wrong(kernel, sound.results), "sound as they are"
+        done = known(path, subject) if options.resume else {}
         for mutant in mutants(subject, options.most, options.barriers):
-            rows.append(judged(subject, mutant))
-            write_csv(options.out / "ptx_mutants.csv", rows)
+            found = done.get((mutant.kind, mutant.kernel, mutant.line, mutant.text))
+            rows.append(found or judged(subject, mutant))
+            write_csv(path, [*rows, *(row for row in done.values() if row not in rows)])
             print(f"{rows[-1].kind:30} {rows[-1].kernel:22} {rows[-1].source:18} "
                   f"{rows[-1].caught_by or 'SURVIVES: ' + (rows[-1].reason or 'why?')}", flush=True)
+        write_csv(path, rows)
     for kind, count in Counter(row.kind for row in rows).items():
         caught = sum(1 for row in rows if row.kind == kind and row.caught_by)
         print(f"{kind}: {caught} of {count} noticed")

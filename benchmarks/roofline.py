@@ -34,7 +34,6 @@ from nsfrc.contexts import torch_threads
 from nsfrc.engines.gpu import anchored_shapes
 from nsfrc.engines.gpu.launch import (
     CLAUSE,
-    INSTANCES_BACKWARD,
     INSTANCES_PER_MULTIPROCESSOR,
     PROGRAM,
     Shape,
@@ -168,8 +167,7 @@ def counted(launches: list[Launch], tables: int, card: Card) -> Counted:
         assert one.counts is not None
         kinds = {kind: sum(n for op, n in one.instructions.items() if kind_of(op) == kind)
                  for kind in ("special", "barriers")}
-        each = INSTANCES_BACKWARD if one.kernel.startswith("program_backward") else INSTANCES_PER_MULTIPROCESSOR
-        share = tables + max(0, card.l2 - tables) // (each * card.multiprocessors)
+        share = tables + max(0, card.l2 - tables) // (INSTANCES_PER_MULTIPROCESSOR * card.multiprocessors)
         alone = one.kernel.startswith(("program", "anchored"))
         asked = sum(one.counts.by_kind[kind].parts for kind in ("ld global", "st global") if kind in one.counts.by_kind)
         done = Counted(sum(one.instructions.values()), kinds["special"], kinds["barriers"], asked,

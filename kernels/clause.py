@@ -118,6 +118,8 @@ def clause_start_back(
         clear_partial(partial + tl.program_id(0).to(tl.int64) * L.n.mixtures * (L.n.pairs + L.n.clauses), L)
     first_gradient(g_out, indices, work + lane, stride, lane, batch, L)
     put_row(work + lane, L.row.x + L.n.active, stride, tl.full((L.wide,), 1.0, tl.float32), L)
+    if L.exact:
+        put_row(work + lane, L.row.start_false, stride, get_row(past + lane, L.false, stride, L), L)
     load_step(past + lane, past_z + lane, work + lane, indices, stride, k, steps - 1, L)
 
 
@@ -142,7 +144,7 @@ def clause_join_back(
         through_derived_z(work + lane, stride, L)
         tl.debug_barrier()
         if L.hard:
-            through_hard(indices, work + lane, stride, L)
+            through_hard(indices, work + lane, stride, k, L)
         else:
             mine = partial + tl.program_id(0).to(tl.int64) * L.n.mixtures * (L.n.pairs + L.n.clauses)
             through_soft(weights, mine, indices, work + lane, stride, k, unit, L)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import LOWEST, get, get_all, get_row, put, put_row, rounded, softor
+from nsfrc.kernels.maths import LOWEST, get, get_all, get_row, log2, put, put_row, rounded, softor, two
 from nsfrc.kernels.step import kept_row
 
 
@@ -30,8 +30,7 @@ def clause_maxima_of(indices, work, stride, k, unit, BAND: tl.constexpr, L: tl.c
     for place in range(BAND.first, BAND.last, P):
         segment = place + tl.arange(0, P)
         ok = segment < BAND.last
-        clause = tl.load(indices + L.at.clause + segment, mask=ok, other=0)
-        begin = tl.load(indices + L.at.clause_start + segment, mask=ok, other=0)
+        clause, begin = two(indices + L.at.clause, segment, ok, 0)
         count = tl.load(indices + L.at.clause_count + segment, mask=ok, other=0)
         z = lowest[None, :] + tl.full((P, L.wide), 0.0, tl.float32)
         for done in range(0, tl.load(indices + L.at.clause_count + place), W):
@@ -53,10 +52,10 @@ def absent_of(clause, ok, work, stride, k, L: tl.constexpr):
 @triton.jit
 def pair_of_head(head, j, ok, indices, L: tl.constexpr):
     """The j-th pair of heads [n] and its clause; ok where there is one."""
-    place = tl.load(indices + L.at.head_start + head, mask=ok, other=0) + j
-    ok = ok & (place < tl.load(indices + L.at.head_start + head + 1, mask=ok, other=0))
-    pair = tl.load(indices + L.at.head_pairs + place, mask=ok, other=0)
-    return pair, tl.load(indices + L.at.pair_clause + pair, mask=ok, other=0), ok
+    begin, end = two(indices + L.at.head, head, ok, 0)
+    ok = ok & (begin + j < end)
+    pair, clause = two(indices + L.at.head_pair, begin + j, ok, 0)
+    return pair, clause, ok
 
 
 @triton.jit
@@ -68,8 +67,8 @@ def pair_bits(pair, clause, ok, work, stride, L: tl.constexpr):
 
 @triton.jit
 def most_pairs(head, ok, indices, L: tl.constexpr):
-    begin = tl.load(indices + L.at.head_start + head, mask=ok, other=0)
-    return tl.max(tl.load(indices + L.at.head_start + head + 1, mask=ok, other=0) - begin, axis=0)
+    begin, end = two(indices + L.at.head, head, ok, 0)
+    return tl.max(end - begin, axis=0)
 
 
 @triton.jit
@@ -85,22 +84,23 @@ def absent_softor(work, stride, k, L: tl.constexpr):
         total = total * tl.exp2(most - higher) + tl.where(ok[:, None], tl.exp2(bits - higher), 0.0)
         most = higher
     highest = tl.max(most, axis=0)
-    return highest + tl.log2(tl.sum(rounded(total * tl.exp2(most - highest[None, :])), axis=0))
+    return highest + log2(tl.sum(rounded(total * tl.exp2(most - highest[None, :])), axis=0))
 
 
 @triton.jit(noinline=True)
-def derive_hard(indices, work, stride, k, L: tl.constexpr):
-    """R before Z when every clause is chosen once: a head loses its clauses' share of what all absent
+def derive_hard(indices, work, stride, k, unit, L: tl.constexpr):
+    """R before Z when every clause is chosen once, and its Z: a head loses its clauses' share of what all absent
     clauses give, and gains their C."""
     others = absent_softor(work, stride, k, L)[None, :]
+    z = tl.full((L.tall, L.wide), 1.0, tl.float32)
     for first in range(0, L.n.heads + 1, L.tall):
         head = first + tl.arange(0, L.tall)
         ok = head <= L.n.heads
         most = others + tl.full((L.tall, L.wide), 0.0, tl.float32)
         total = tl.full((L.tall, L.wide), 0.0, tl.float32)
         share = tl.full((L.tall, L.wide), 1.0, tl.float32)
-        pairs = tl.full((L.tall,), 0, tl.int32)
-        for j in range(most_pairs(head, ok, indices, L)):
+        begin, end = two(indices + L.at.head, head, ok, 0)
+        for j in range(tl.max(end - begin, axis=0)):
             pair, clause, inside = pair_of_head(head, j, ok, indices, L)
             bits = pair_bits(pair, clause, inside, work, stride, L)
             absent = absent_of(clause, inside, work, stride, k, L)
@@ -109,11 +109,46 @@ def derive_hard(indices, work, stride, k, L: tl.constexpr):
             share -= tl.where(inside[:, None], tl.exp2(absent - others), 0.0)
             total = total * tl.exp2(most - higher) + gain
             most = higher
-            pairs += inside.to(tl.int32)
         # Exactly nothing is left of a head that has all clauses; rounding must not say otherwise.
-        share = tl.where((pairs == L.n.clauses)[:, None], 0.0, tl.maximum(share, 0.0))
+        share = tl.where((end - begin == L.n.clauses)[:, None], 0.0, tl.maximum(share, 0.0))
         total += share * tl.exp2(others - most)
-        put(work, L.row.derived + head, stride, ok, most + tl.log2(total), L)
+        bits = most + log2(total)
+        put(work, L.row.derived + head, stride, ok, bits, L)
+        z = tl.maximum(z, bits * unit)  # spare rows have what atoms that head nothing have
+    put_row(work, L.row.derived_z, stride, tl.max(z, axis=0), L)
+
+
+@triton.jit
+def false_above(work, stride, L: tl.constexpr):
+    """Whether false starts above 0 in an example of this tile. A clause that does not unify may then give so much more
+    than others that a head that has it is left with less than 1 minus its share can tell."""
+    return tl.max(get_row(work, L.row.start_false, stride, L), axis=0) > 0.0
+
+
+@triton.jit(noinline=True)
+def derive_each(indices, work, stride, k, unit, L: tl.constexpr):
+    """As `derive_hard`, clause by clause: exact whatever false is, but for every head all clauses are looked at."""
+    bottom = absent_bits(work, stride, k, L)
+    z = tl.full((L.tall, L.wide), 1.0, tl.float32)
+    for first in range(0, L.n.heads + 1, L.tall):
+        head = first + tl.arange(0, L.tall)
+        ok = head <= L.n.heads
+        pairs = most_pairs(head, ok, indices, L)
+        most = tl.full((L.tall, L.wide), LOWEST, tl.float32)
+        total = tl.full((L.tall, L.wide), 0.0, tl.float32)
+        for c in range(L.n.clauses):
+            bits = (bottom / get_row(work, L.row.clause_z + c, stride, L))[None, :] + tl.full((L.tall, L.wide), 0.0, tl.float32)
+            for j in range(pairs):
+                pair, clause, inside = pair_of_head(head, j, ok, indices, L)
+                inside = inside & (clause == c)
+                bits = tl.where(inside[:, None], pair_bits(pair, clause, inside, work, stride, L), bits)
+            higher = tl.maximum(most, bits)
+            total = total * tl.exp2(most - higher) + tl.exp2(bits - higher)
+            most = higher
+        bits = most + log2(total)
+        put(work, L.row.derived + head, stride, ok, bits, L)
+        z = tl.maximum(z, bits * unit)  # spare rows have what atoms that head nothing have
+    put_row(work, L.row.derived_z, stride, tl.max(z, axis=0), L)
 
 
 @triton.jit(noinline=True)
@@ -144,8 +179,9 @@ def mixed_of(m, head, ok, most, weights, indices, work, stride, k, L: tl.constex
 
 
 @triton.jit(noinline=True)
-def derive_soft(weights, indices, work, stride, k, L: tl.constexpr):
-    """R before Z for weights [M, C]: a running soft-or over the mixtures."""
+def derive_soft(weights, indices, work, stride, k, unit, L: tl.constexpr):
+    """R before Z for weights [M, C], and its Z: a running soft-or over the mixtures."""
+    z = tl.full((L.tall, L.wide), 1.0, tl.float32)
     for first in range(0, L.n.heads + 1, L.tall):
         head = first + tl.arange(0, L.tall)
         ok = head <= L.n.heads
@@ -157,24 +193,27 @@ def derive_soft(weights, indices, work, stride, k, L: tl.constexpr):
             higher = tl.maximum(most, bits)
             total = total * tl.exp2(most - higher) + tl.exp2(bits - higher)
             most = higher
-        put(work, L.row.derived + head, stride, ok, most + tl.log2(total), L)
+        bits = most + log2(total)
+        put(work, L.row.derived + head, stride, ok, bits, L)
+        z = tl.maximum(z, bits * unit)  # spare rows have what atoms that head nothing have
+    put_row(work, L.row.derived_z, stride, tl.max(z, axis=0), L)
 
 
 @triton.jit
 def derive(weights, indices, work, stride, k, unit, L: tl.constexpr):
     """R before Z of every head and of the atoms that head nothing, and its Z."""
     if L.hard:
-        derive_hard(indices, work, stride, k, L)
+        if L.exact:
+            if false_above(work, stride, L):
+                derive_each(indices, work, stride, k, unit, L)
+            else:
+                derive_hard(indices, work, stride, k, unit, L)
+        else:
+            derive_hard(indices, work, stride, k, unit, L)
     else:
         mix(weights, work, stride, k, L)
         tl.debug_barrier()
-        derive_soft(weights, indices, work, stride, k, L)
-    tl.debug_barrier()
-    z = tl.full((L.tall, L.wide), 1.0, tl.float32)
-    for first in range(0, L.n.heads + 1, L.tall):
-        head = first + tl.arange(0, L.tall)
-        z = tl.maximum(z, get(work, L.row.derived + head, stride, head <= L.n.heads, L) * unit)
-    put_row(work, L.row.derived_z, stride, tl.max(z, axis=0), L)
+        derive_soft(weights, indices, work, stride, k, unit, L)
 
 
 @triton.jit

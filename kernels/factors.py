@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import examples, get, get_all, get_row, power, put, put_row, rounded
+from nsfrc.kernels.maths import examples, get, get_all, get_row, power, put, put_row, rounded, two
 from nsfrc.kernels.step import largest_passive, starting
 
 
@@ -25,7 +25,7 @@ def through_clause_z(indices, floats, work, stride, k, L: tl.constexpr):
     for first in range(0, L.n.pairs, L.tall):
         pair = first + tl.arange(0, L.tall)
         ok = pair < L.n.pairs
-        clause = tl.load(indices + L.at.pair_clause + pair, mask=ok, other=0)
+        clause, _ = two(indices + L.at.pair, pair, ok, 0)
         rank = tl.load(indices + L.at.pair_rank + pair, mask=ok, other=0).to(tl.float32)[:, None]
         z = tl.where(ok[:, None], get(work, L.row.clause_z + clause, stride, ok, L), 1.0)
         claimed = ok[:, None] & (get(work, L.row.claim + clause, stride, ok, L) == rank)
@@ -71,8 +71,7 @@ def sum_uses(tile, indices, floats, work, stride, unit, BAND: tl.constexpr, L: t
     place = BAND.first + tile * P
     segment = place + tl.arange(0, P)
     ok = segment < BAND.last
-    x = tl.load(indices + L.at.use + segment, mask=ok, other=0)
-    begin = tl.load(indices + L.at.use_start + segment, mask=ok, other=0)
+    x, begin = two(indices + L.at.use, segment, ok, 0)
     count = tl.load(indices + L.at.use_count + segment, mask=ok, other=0)
     own = get(work, L.row.x + x, stride, ok, L)
     total = tl.full((P, L.wide), 0.0, tl.float32)
@@ -80,14 +79,12 @@ def sum_uses(tile, indices, floats, work, stride, unit, BAND: tl.constexpr, L: t
         entry = done + tl.arange(0, W)[None, :]
         inside = entry < count[:, None]
         use = begin[:, None] + entry
-        other = tl.load(indices + L.at.use_other + use, mask=inside, other=0)
-        n = tl.load(indices + L.at.use_power + use, mask=inside, other=0)
-        pair = tl.load(indices + L.at.use_pair + use, mask=inside, other=0)
-        times = tl.load(floats + L.of.use_times + use, mask=inside, other=0.0)
+        other, pair = two(indices + L.at.use_of, use, inside, 0)
+        n, times = two(indices + L.at.use_kind, use, inside, 0)
         slope = get_all(work, L.row.x + other, stride, L) * get_all(work, L.row.scale + n, stride, L)
         bits = own[:, None, :] * slope - get_all(work, L.row.pair + pair, stride, L)
         # A weight is at most 1/times, but for rounding; entries that are not inside may be anything.
-        weight = times[:, :, None] * tl.exp2(tl.minimum(bits, 1.0))
+        weight = times.to(tl.float32)[:, :, None] * tl.exp2(tl.minimum(bits, 1.0))
         g = get_all(work, L.row.g_pair + pair, stride, L)
         total += tl.sum(rounded(weight * g * slope), axis=1)
     put(work, L.row.g_x + x, stride, ok, total * unit, L)
@@ -155,7 +152,7 @@ def first_passive(V0, indices, floats, example, L: tl.constexpr):
     for first in range(L.n.active, L.n.slots, L.tall):
         slot = first + tl.arange(0, L.tall)
         ok = slot < L.n.slots
-        value = starting(V0, indices, floats, slot, ok, example, L)
+        value = starting(V0, floats, tl.load(indices + L.at.member + slot, mask=ok, other=0), ok, example, L)
         least = tl.minimum(least, tl.where(ok[:, None] & (value == highest[None, :]), slot[:, None], L.n.slots - 1))
     return tl.min(least, axis=0)
 
@@ -185,8 +182,7 @@ def sum_partials(partial, tiles, g_weights, indices, L: tl.constexpr):
     for first in range(0, L.n.clauses, L.tall):
         place = first + tl.arange(0, L.tall)
         ok = place < L.n.clauses
-        clause = tl.load(indices + L.at.clause + place, mask=ok, other=0)
-        begin = tl.load(indices + L.at.clause_start + place, mask=ok, other=0)
+        clause, begin = two(indices + L.at.clause, place, ok, 0)
         count = tl.load(indices + L.at.clause_count + place, mask=ok, other=0)
         for m in range(L.n.mixtures):
             row = partial + m * (L.n.pairs + L.n.clauses)

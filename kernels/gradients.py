@@ -10,8 +10,17 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.derive import absent_bits, absent_of, derived_of, mixed_of, most_pairs, pair_bits
-from nsfrc.kernels.maths import NO_RANK, TIE, examples, get, get_all, get_row, put, put_row, rounded, shares
+from nsfrc.kernels.derive import (
+    absent_bits,
+    absent_of,
+    derived_of,
+    false_above,
+    mixed_of,
+    most_pairs,
+    pair_bits,
+    pair_of_head,
+)
+from nsfrc.kernels.maths import NO_RANK, TIE, examples, get, get_all, get_row, put, put_row, rounded, shares, two
 from nsfrc.kernels.step import kept_row
 
 
@@ -108,23 +117,58 @@ def through_derived_z(work, stride, L: tl.constexpr):
         put(work, L.row.g_derived + head, stride, ok, g, L)
 
 
-@triton.jit(noinline=True)
-def through_hard(indices, work, stride, L: tl.constexpr):
-    """From the gradient of R to that of every pair's C, each clause chosen once.
+@triton.jit
+def through_hard(indices, work, stride, k, L: tl.constexpr):
+    """From the gradient of R to that of every pair's C, each clause chosen once, and what `through_clauses` needs for
+    that of absent clauses."""
+    through_chosen(indices, work, stride, L)
+    tl.debug_barrier()
+    if L.exact:
+        if false_above(work, stride, L):
+            through_absent(indices, work, stride, k, L)
+        else:
+            through_others(work, stride, L)
+    else:
+        through_others(work, stride, L)
 
-    g_derived becomes what of it goes on to the absent clauses that a head has.
-    """
-    others = get_row(work, L.row.derived + L.n.heads, stride, L)[None, :]
+
+@triton.jit(noinline=True)
+def through_chosen(indices, work, stride, L: tl.constexpr):
+    """Gradient of every pair's C."""
     for first in range(0, L.n.pairs, L.tall):
         pair = first + tl.arange(0, L.tall)
         ok = pair < L.n.pairs
-        head = tl.load(indices + L.at.pair_head + pair, mask=ok, other=0)
-        clause = tl.load(indices + L.at.pair_clause + pair, mask=ok, other=0)
+        clause, head = two(indices + L.at.pair, pair, ok, 0)
         bits = pair_bits(pair, clause, ok, work, stride, L)
         share = tl.exp2(tl.minimum(bits - get(work, L.row.derived + head, stride, ok, L), 0.0))
         g = get(work, L.row.g_derived + head, stride, ok, L)
         put(work, L.row.g_pair + pair, stride, ok, g * share, L)
-    tl.debug_barrier()
+
+
+@triton.jit(noinline=True)
+def through_absent(indices, work, stride, k, L: tl.constexpr):
+    """Gradient of every clause's C where it does not unify, from each head that it is not one of."""
+    bottom = absent_bits(work, stride, k, L)
+    for c in range(L.n.clauses):
+        absent = (bottom / get_row(work, L.row.clause_z + c, stride, L))[None, :]
+        total = tl.full((L.tall, L.wide), 0.0, tl.float32)
+        for first in range(0, L.n.heads + 1, L.tall):
+            head = first + tl.arange(0, L.tall)
+            ok = head <= L.n.heads
+            own = head < 0
+            for j in range(most_pairs(head, ok, indices, L)):
+                _, clause, inside = pair_of_head(head, j, ok, indices, L)
+                own = own | (inside & (clause == c))
+            share = tl.exp2(tl.minimum(absent - get(work, L.row.derived + head, stride, ok, L), 0.0))
+            g = get(work, L.row.g_derived + head, stride, ok, L)
+            total += tl.where((ok & (own == 0))[:, None], g * share, 0.0)
+        put_row(work, L.row.g_absent + c, stride, tl.sum(total, axis=0), L)
+
+
+@triton.jit(noinline=True)
+def through_others(work, stride, L: tl.constexpr):
+    """g_derived becomes what of it goes on to the absent clauses that a head has."""
+    others = get_row(work, L.row.derived + L.n.heads, stride, L)[None, :]
     total = tl.full((L.tall, L.wide), 0.0, tl.float32)
     for first in range(0, L.n.heads + 1, L.tall):
         head = first + tl.arange(0, L.tall)
@@ -159,8 +203,7 @@ def through_soft(weights, partial, indices, work, stride, k, unit, L: tl.constex
     for first in range(0, L.n.pairs, L.tall):
         pair = first + tl.arange(0, L.tall)
         ok = pair < L.n.pairs
-        head = tl.load(indices + L.at.pair_head + pair, mask=ok, other=0)
-        clause = tl.load(indices + L.at.pair_clause + pair, mask=ok, other=0)
+        clause, head = two(indices + L.at.pair, pair, ok, 0)
         more = pair_bits(pair, clause, ok, work, stride, L)
         more = (more - absent_of(clause, ok, work, stride, k, L)) * unit
         total = tl.full((L.tall, L.wide), 0.0, tl.float32)
@@ -197,8 +240,7 @@ def through_clauses_of(weights, indices, work, stride, k, unit, BAND: tl.constex
     for place in range(BAND.first, BAND.last, P):
         segment = place + tl.arange(0, P)
         ok = segment < BAND.last
-        clause = tl.load(indices + L.at.clause + segment, mask=ok, other=0)
-        begin = tl.load(indices + L.at.clause_start + segment, mask=ok, other=0)
+        clause, begin = two(indices + L.at.clause, segment, ok, 0)
         count = tl.load(indices + L.at.clause_count + segment, mask=ok, other=0)
         z = tl.where(ok[:, None], get(work, L.row.clause_z + clause, stride, ok, L), 1.0)
         g_z = tl.full((P, L.wide), 0.0, tl.float32)
@@ -212,7 +254,7 @@ def through_clauses_of(weights, indices, work, stride, k, unit, BAND: tl.constex
             g = tl.where(inside[:, :, None], get_all(work, L.row.g_pair + pair, stride, L), 0.0)
             g_z -= tl.sum(rounded(g * value), axis=1) / z
             if L.hard:
-                head = tl.load(indices + L.at.pair_head + pair)
+                _, head = two(indices + L.at.pair, pair, inside, 0)
                 g = tl.where(inside[:, :, None], get_all(work, L.row.g_derived + head, stride, L), 0.0)
             taken += tl.sum(g, axis=1)
             first = inside[:, :, None] & (value >= TIE)
@@ -222,6 +264,9 @@ def through_clauses_of(weights, indices, work, stride, k, unit, BAND: tl.constex
         if L.hard:
             given = get_row(work, L.row.g_derived + L.n.heads, stride, L)[None, :]
             g_absent = (given - taken) * tl.exp2(tl.minimum(absent - others, 0.0))
+            if L.exact:
+                if false_above(work, stride, L):
+                    g_absent = get(work, L.row.g_absent + clause, stride, ok, L)
         else:
             g_absent = -taken
             for m in range(L.n.mixtures):

@@ -20,6 +20,14 @@ class Band(NamedTuple):
     last: int
 
 
+class Power(NamedTuple):
+    """A power of `true` that rows have: its place among them, its exponent n, and n - 1, or 0 where that is less."""
+
+    place: int
+    n: int
+    less: int
+
+
 class Sizes(NamedTuple):
     """How many there are of everything."""
 
@@ -39,41 +47,33 @@ class Sizes(NamedTuple):
 
 
 class Indices(NamedTuple):
-    """Where tables begin in `indices`."""
+    """Where tables begin in `indices`. The first ones have two numbers an entry, which one load brings."""
 
+    row: int  # [rows, 2]: factors
+    row_kind: int  # [rows, 2]: which power of `true`, multiplicity
+    part: int  # [parts, 2]: parts by falling length, first row
+    part_rows: int  # [parts, 2], in that order: rows, and all-false rows of its pair
+    node: int  # [nodes, 2]: factors
+    level: int  # [levels, 2]: nodes of a level, first and last + 1
+    pair: int  # [pairs, 2]: clause, head
+    head: int  # [heads + 1, 2]: its places in head_pair, first and last + 1; none of atoms that head nothing
+    head_pair: int  # [pairs, 2]: pair and clause, by head
+    clause: int  # [clauses, 2]: clauses by falling number of pairs, first pair
+    use: int  # [n, 2]: rows of X that rows use, by falling number of uses, and their first use
+    use_of: int  # [uses, 2]: the other factor, pair
+    use_kind: int  # [uses, 2]: as row_kind
     member: int  # [slots]: atom that a slot starts as
     head_of: int  # [slots]: number of the head it is, or `heads`
     rank: int  # [slots]: place in atom order
     output: int  # [outputs]: slot
     asked_start: int  # [kept + 1]: outputs of a slot
     asked: int
-    gradient: int  # [atoms]: slot whose gradient an atom receives, or -1
-    level: int  # [levels + 1]: nodes of a level
-    node_left: int
-    node_right: int
-    power: int  # [powers]
-    row_left: int
-    row_right: int
-    row_power: int
-    part: int  # [parts] parts by falling length
-    part_start: int  # [parts] first row, in that order
-    part_count: int
+    gradient: int  # [atoms]: slot that starts as an atom, which receives its gradient; or -1
     part_pair: int
     pair_parts: int  # [pairs + 1]: parts of a pair
-    pair_clause: int
-    pair_head: int
     pair_rank: int  # [pairs]: 1, 2, … within its clause
-    clause: int  # [clauses] clauses by falling number of pairs
-    clause_start: int  # [clauses] first pair, in that order
-    clause_count: int
-    head_start: int  # [heads + 2]; the last stands for all atoms that head nothing, and has no pairs
-    head_pairs: int
-    use: int  # [n]: rows of X that rows use, by falling number of uses
-    use_start: int
+    clause_count: int  # [clauses] pairs, by falling number
     use_count: int
-    use_other: int  # [uses]: the other factor
-    use_power: int
-    use_pair: int
     fed: int  # [n]: rows of X that nodes use, the highest level first, then by falling number of uses
     fed_level: int  # [levels + 1]: ranges of `fed`
     fed_start: int
@@ -86,9 +86,7 @@ class Floats(NamedTuple):
     """Where tables begin in `floats`."""
 
     constant: int  # [atoms]: starting value, or -1 where neural
-    row_times: int  # [rows]: multiplicity
     padding: int  # [pairs]: all-false rows
-    use_times: int
 
 
 class Rows(NamedTuple):
@@ -106,6 +104,7 @@ class Rows(NamedTuple):
     derived: int  # [heads + 1] R before Z, in bits; the last of atoms that head nothing
     derived_z: int
     value_z: int
+    start_false: int  # [1 where exact]: what V0 says of false
     # From here on for gradients only.
     g_value: int  # [kept]
     g_x: int  # active slots, a one, nodes
@@ -131,6 +130,7 @@ class Layout(NamedTuple):
     at: Indices
     of: Floats
     row: Rows
+    powers: tuple[Power, ...]
     sums: tuple[Band, ...]  # over rows, into parts
     clauses: tuple[Band, ...]  # over pairs, into clauses
     uses: tuple[Band, ...]  # over rows, into factors
@@ -142,6 +142,7 @@ class Layout(NamedTuple):
     split: bool
     hard: bool
     neural_only: bool
+    exact: bool  # hard, and false may start above 0: then R of a head may have to be summed clause by clause
     gradient: bool  # whether rows are recomputed for their gradients
 
     def __repr__(self) -> str:

@@ -31,9 +31,12 @@ from nsfrc.kernels.step import copy_kept, finish, prepare, start, sum_rows
 @triton.jit
 def all_rows(indices, floats, work, k, L: tl.constexpr):
     """C before Z of every pair."""
+    tl.debug_barrier()
     for band in tl.static_range(len(L.sums)):
         tiles = tl.cdiv(L.sums[band].last - L.sums[band].first, L.tall // L.sums[band].width)
-        for tile in range(tiles):
+        # The first tile apart: before a call in a loop stands the compiler's barrier, and the one above was just passed.
+        sum_rows(tl.cast(0, tl.int32), indices, floats, work, L.wide, k, L.sums[band], L)
+        for tile in range(1, tiles):
             sum_rows(tile, indices, floats, work, L.wide, k, L.sums[band], L)
 
 
@@ -41,8 +44,6 @@ def all_rows(indices, floats, work, k, L: tl.constexpr):
 def reason(weights, indices, floats, work, k, unit, L: tl.constexpr):
     """R of every head and its Z, from V in the workspace."""
     prepare(indices, work, L.wide, k, L)
-    if L.n.levels == 0:
-        tl.debug_barrier()  # else there is one after every level
     all_rows(indices, floats, work, k, L)
     tl.debug_barrier()
     clause_maxima(indices, work, L.wide, k, unit, L)
@@ -97,6 +98,8 @@ def program_backward(
         first = tile * L.wide
         first_gradient(g_out, indices, work, L.wide, first, batch, L)
         put_row(work, L.row.x + L.n.active, L.wide, tl.full((L.wide,), 1.0, tl.float32), L)
+        if L.exact:
+            put_row(work, L.row.start_false, L.wide, get_row(past + first, L.false, stride, L), L)
         for back in range(steps):
             t = steps - 1 - back
             before = past + tl.cast(t, tl.int64) * L.n.kept * stride + first
@@ -114,7 +117,7 @@ def program_backward(
             through_derived_z(work, L.wide, L)
             tl.debug_barrier()
             if L.hard:
-                through_hard(indices, work, L.wide, L)
+                through_hard(indices, work, L.wide, k, L)
             else:
                 through_soft(weights, mine, indices, work, L.wide, k, unit, L)
             tl.debug_barrier()
@@ -124,7 +127,8 @@ def program_backward(
             tl.debug_barrier()
             for band in tl.static_range(len(L.uses)):
                 tiles = tl.cdiv(L.uses[band].last - L.uses[band].first, L.tall // L.uses[band].width)
-                for use in range(tiles):
+                sum_uses(tl.cast(0, tl.int32), indices, floats, work, L.wide, unit, L.uses[band], L)
+                for use in range(1, tiles):
                     sum_uses(use, indices, floats, work, L.wide, unit, L.uses[band], L)
             tl.debug_barrier()
             through_nodes(indices, work, L.wide, L)

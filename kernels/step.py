@@ -11,36 +11,39 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import LOWEST, examples, get, get_all, get_row, power, put, put_row, rounded
+from nsfrc.kernels.maths import LOWEST, examples, get, get_all, get_row, log2, power, put, put_row, rounded, two
 
 
 @triton.jit
-def starting(V0, indices, floats, slot, ok, example, L: tl.constexpr):
-    """Starting values of slots [n]: [n, lanes], from V0 [B, G] or the program."""
-    atom = tl.load(indices + L.at.member + slot, mask=ok, other=0)
-    value = tl.load(V0 + example[None, :] * L.n.atoms + atom[:, None], mask=ok[:, None], other=0.0)
+def starting(V0, floats, atom, ok, example, L: tl.constexpr):
+    """Starting values of atoms [n]: [n, lanes], from V0 [B, G] or the program."""
+    place = V0 + example[None, :] * L.n.atoms + atom[:, None]
     if L.neural_only:
-        constant = tl.load(floats + L.of.constant + atom)
+        constant = tl.load(floats + L.of.constant + atom, mask=ok, other=0.0)
+        value = tl.load(place, mask=(constant < 0)[:, None], other=0.0)
         value = tl.where((constant >= 0)[:, None], constant[:, None], value)
+    else:
+        value = tl.load(place, mask=ok[:, None], other=0.0)
     return value
 
 
 @triton.jit(noinline=True)
 def start(V0, indices, floats, work, stride, first_example, batch, L: tl.constexpr):
-    """V0 into the rows of V; where only targets are asked for, the largest passive atom stands for all."""
+    """V0 into the rows of V; where only targets are asked for, the largest passive atom stands for all.
+
+    Atoms are read in their order, so that neighbours share a sector; the first atom of a slot is what it starts as.
+    """
     example, _ = examples(first_example, batch, L)
-    for first in range(0, L.n.active, L.tall):
-        slot = first + tl.arange(0, L.tall)
-        ok = slot < L.n.active
-        put(work, L.row.x + slot, stride, ok, starting(V0, indices, floats, slot, ok, example, L), L)
+    for first in range(0, L.n.atoms, L.tall):
+        atom = first + tl.arange(0, L.tall)
+        slot = tl.load(indices + L.at.gradient + atom, mask=atom < L.n.atoms, other=-1)
+        value = starting(V0, floats, atom, slot >= 0, example, L)
+        put(work, kept_row(slot, L), stride, slot >= 0, value, L)
     put_row(work, L.row.x + L.n.active, stride, tl.full((L.wide,), 1.0, tl.float32), L)
-    if L.n.kept == L.n.slots:
-        for first in range(L.n.active, L.n.slots, L.tall):
-            slot = first + tl.arange(0, L.tall)
-            ok = slot < L.n.slots
-            value = starting(V0, indices, floats, slot, ok, example, L)
-            put(work, L.row.rest - L.n.active + slot, stride, ok, value, L)
-    else:
+    if L.exact:
+        atom = tl.load(indices + L.at.member + L.false)
+        put_row(work, L.row.start_false, stride, tl.load(V0 + example * L.n.atoms + atom), L)
+    if L.n.kept < L.n.slots:
         put_row(work, L.row.rest, stride, largest_passive(V0, indices, floats, example, L), L)
 
 
@@ -50,7 +53,7 @@ def largest_passive(V0, indices, floats, example, L: tl.constexpr):
     for first in range(L.n.active, L.n.slots, L.tall):
         slot = first + tl.arange(0, L.tall)
         ok = slot < L.n.slots
-        value = starting(V0, indices, floats, slot, ok, example, L)
+        value = starting(V0, floats, tl.load(indices + L.at.member + slot, mask=ok, other=0), ok, example, L)
         most = tl.maximum(most, tl.where(ok[:, None], value, LOWEST))
     return tl.max(most, axis=0)
 
@@ -67,22 +70,22 @@ def prepare(indices, work, stride, k, L: tl.constexpr):
     true = get_row(work, L.row.x + L.true, stride, L)
     false = get_row(work, L.row.x + L.false, stride, L)
     put_row(work, L.row.bottom, stride, power(false, L.length, L.power_bits), L)
-    for p in range(L.n.powers):
-        n = tl.load(indices + L.at.power + p)
-        put_row(work, L.row.scale + p, stride, power(true, n, L.power_bits) * k, L)
+    for p in tl.static_range(len(L.powers)):
+        scale = power(true, L.powers[p].n, L.power_bits) * k
+        put_row(work, L.row.scale + L.powers[p].place, stride, scale, L)
         if L.gradient:
-            slope = n.to(tl.float32) * power(true, tl.maximum(n, 1) - 1, L.power_bits)
-            put_row(work, L.row.slope + p, stride, slope, L)
+            slope = L.powers[p].n * power(true, L.powers[p].less, L.power_bits)
+            put_row(work, L.row.slope + L.powers[p].place, stride, slope, L)
     for level in range(L.n.levels):
-        last = tl.load(indices + L.at.level + level + 1)
-        for first in range(tl.load(indices + L.at.level + level), last, L.tall):
+        if level > 0:
+            tl.debug_barrier()
+        begin, last = two(indices + L.at.level, level, True, 0)
+        for first in range(begin, last, L.tall):
             node = first + tl.arange(0, L.tall)
             ok = node < last
-            left = tl.load(indices + L.at.node_left + node, mask=ok, other=0)
-            right = tl.load(indices + L.at.node_right + node, mask=ok, other=0)
+            left, right = two(indices + L.at.node, node, ok, 0)
             value = get(work, L.row.x + left, stride, ok, L) * get(work, L.row.x + right, stride, ok, L)
             put(work, L.row.x + L.n.active + 1 + node, stride, ok, value, L)
-        tl.debug_barrier()
 
 
 @triton.jit(noinline=True)
@@ -93,33 +96,30 @@ def sum_rows(tile, indices, floats, work, stride, k, BAND: tl.constexpr, L: tl.c
     place = BAND.first + tile * P
     segment = place + tl.arange(0, P)
     ok = segment < BAND.last
-    part = tl.load(indices + L.at.part + segment, mask=ok, other=0)
-    begin = tl.load(indices + L.at.part_start + segment, mask=ok, other=0)
-    count = tl.load(indices + L.at.part_count + segment, mask=ok, other=0)
+    part, begin = two(indices + L.at.part, segment, ok, 0)
+    count, padding = two(indices + L.at.part_rows, segment, ok, 0)
     most = tl.full((P, L.wide), LOWEST, tl.float32)
     total = tl.full((P, L.wide), 0.0, tl.float32)
     by_true = tl.full((P, L.wide), 0.0, tl.float32)
-    for done in range(0, tl.load(indices + L.at.part_count + place), W):
+    for done in range(0, tl.load(indices + L.at.part_rows + 2 * place), W):
         entry = done + tl.arange(0, W)[None, :]
         inside = entry < count[:, None]
         row = begin[:, None] + entry
-        left = tl.load(indices + L.at.row_left + row, mask=inside, other=L.n.active)
-        right = tl.load(indices + L.at.row_right + row, mask=inside, other=L.n.active)
-        n = tl.load(indices + L.at.row_power + row, mask=inside, other=0)
-        times = tl.load(floats + L.of.row_times + row, mask=inside, other=0.0)
+        left, right = two(indices + L.at.row, row, inside, L.n.active)
+        n, times = two(indices + L.at.row_kind, row, inside, 0)
         product = get_all(work, L.row.x + left, stride, L) * get_all(work, L.row.x + right, stride, L)
         bits = product * get_all(work, L.row.scale + n, stride, L)
         bits = tl.where(inside[:, :, None], bits, LOWEST)
         higher = tl.maximum(most, tl.max(bits, axis=1))
         fade = tl.exp2(most - higher)
-        weight = rounded(times[:, :, None] * tl.exp2(bits - higher[:, None, :]))
+        weight = rounded(times.to(tl.float32)[:, :, None] * tl.exp2(bits - higher[:, None, :]))
         total = total * fade + tl.sum(weight, axis=1)
         if L.gradient:
             slope = get_all(work, L.row.slope + n, stride, L)
             by_true = by_true * fade + tl.sum(rounded(weight * product * slope), axis=1)
         most = higher
     if not L.split:
-        padding = tl.load(floats + L.of.padding + part, mask=ok, other=1.0)[:, None]
+        padding = padding.to(tl.float32)[:, None]
         bottom = get_row(work, L.row.bottom, stride, L)[None, :] * k
         higher = tl.maximum(most, tl.where(padding > 0, bottom, LOWEST))
         fade = tl.exp2(most - higher)
@@ -127,7 +127,7 @@ def sum_rows(tile, indices, floats, work, stride, k, BAND: tl.constexpr, L: tl.c
         by_true = by_true * fade
         most = higher
     total = tl.where(ok[:, None], total, 1.0)
-    put(work, L.row.part + part, stride, ok, most + tl.log2(total), L)
+    put(work, L.row.part + part, stride, ok, most + log2(total), L)
     if L.gradient:
         put(work, L.row.by_true + part, stride, ok, by_true / total, L)
 
@@ -151,7 +151,7 @@ def join_parts(indices, floats, work, stride, k, L: tl.constexpr):
             higher = tl.maximum(most, bits)
             total = total * tl.exp2(most - higher) + tl.where(inside[:, None], tl.exp2(bits - higher), 0.0)
             most = higher
-        put(work, L.row.pair + pair, stride, ok, most + tl.log2(total), L)
+        put(work, L.row.pair + pair, stride, ok, most + log2(total), L)
 
 
 @triton.jit(noinline=True)

@@ -29,7 +29,7 @@ import torch
 
 import nsfrc
 from nsfrc.engines.gpu import aot
-from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, WARPS, Shape, most_registers
+from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, REGISTERS, WARPS, Shape
 from nsfrc.engines.gpu.tables import layout, pack
 from nsfrc.errors import NsfrcError
 from nsfrc.kernels.launch import Job
@@ -225,7 +225,7 @@ def launched(program: Program, shape: Shape, hard: bool, whole_batch: bool, batc
                           hard=hard, neural_only=True, gradient=gradient),
             indices=torch.from_numpy(tables.indices.copy()), floats=torch.from_numpy(tables.floats.copy()),
             k=144.0, unit=1 / 144, steps=steps, whole_batch=whole_batch, keep=not gradient, warps=WARPS,
-            registers=most_registers(shape.kernels, gradient), instances=432,
+            registers=REGISTERS, instances=432,
         )
         for gradient in (False, True)
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
-
 import numpy as np
 import pytest
 
@@ -15,6 +13,11 @@ from tests.examples import SHIPPED, shipped
 def table(tables, name, size):
     start = getattr(tables.at, name)
     return tables.indices[start : start + size]
+
+
+def two(tables, name, size):
+    """Both columns of a table that has two."""
+    return table(tables, name, 2 * size).reshape(size, 2).T
 
 
 @pytest.fixture(scope="module", params=SHIPPED)
@@ -39,7 +42,9 @@ def test_long_and_short_segments_are_worked_on_apart():
 @pytest.mark.parametrize("rows_of_part", [None, 512, 7])
 def test_parts_hold_every_row_once(plan, rows_of_part):
     tables = pack(plan, targets_only=False, rows_of_part=rows_of_part)
-    start, count = (table(tables, name, tables.parts) for name in ("part_start", "part_count"))
+    part, start = two(tables, "part", tables.parts)
+    count, padding = two(tables, "part_rows", tables.parts)
+    assert np.array_equal(padding, plan.pair_padding[table(tables, "part_pair", tables.parts)[part]])
     rows = np.sort(np.concatenate([np.arange(s, s + c) for s, c in zip(start, count, strict=True)]))
     assert np.array_equal(rows, np.arange(plan.rows))
     assert (np.diff(count) <= 0).all()
@@ -51,10 +56,10 @@ def test_parts_hold_every_row_once(plan, rows_of_part):
 
 def test_nodes_read_only_lower_levels(plan):
     tables = pack(plan, targets_only=False)
-    level = table(tables, "level", tables.levels + 1)
-    left, right = (table(tables, name, plan.nodes) for name in ("node_left", "node_right"))
-    assert level[0] == 0 and level[-1] == plan.nodes
-    for first, last in pairwise(level):
+    begin, end = two(tables, "level", tables.levels)
+    left, right = two(tables, "node", plan.nodes)
+    assert [0, *end] == [*begin, plan.nodes]
+    for first, last in zip(begin, end, strict=True):
         assert last > first
         assert max(left[first:last].max(), right[first:last].max()) < plan.active + 1 + first
 
@@ -72,20 +77,26 @@ def test_products_are_those_of_the_plan(plan):
         X = np.array(X)
         return X[row_left.astype(np.int64)] * X[row_right.astype(np.int64)]
 
-    mine = rows(*(table(tables, n, s) for n, s in (("node_left", plan.nodes), ("node_right", plan.nodes),
-                                                   ("row_left", plan.rows), ("row_right", plan.rows))))
+    mine = rows(*two(tables, "node", plan.nodes), *two(tables, "row", plan.rows))
     assert np.allclose(mine, rows(plan.node_left, plan.node_right, plan.row_left, plan.row_right), rtol=1e-12)
 
 
 def test_every_factor_of_a_row_is_a_use(plan):
     tables = pack(plan, targets_only=False)
     uses = len(tables.use_counts)
-    owner, start, count = (table(tables, name, uses) for name in ("use", "use_start", "use_count"))
-    other = table(tables, "use_other", 2 * plan.rows)
+    (owner, start), count = two(tables, "use", uses), table(tables, "use_count", uses)
+    other, _ = two(tables, "use_of", 2 * plan.rows)
     mine = sorted((x, o) for x, s, c in zip(owner, start, count, strict=True) for o in other[s : s + c])
-    left, right = table(tables, "row_left", plan.rows), table(tables, "row_right", plan.rows)
+    left, right = two(tables, "row", plan.rows)
     both = [*zip(left, right, strict=True), *zip(right, left, strict=True)]
     assert mine == sorted((x, o) for x, o in both if x != plan.active)
+
+
+def test_tables_begin_with_a_sector(plan):
+    """So that one load of two numbers is aligned, and four such loads are a sector."""
+    tables = pack(plan, targets_only=True)
+    assert all(start % 8 == 0 for start in (*tables.at, *tables.of))
+    assert len(tables.indices) % 8 == 0
 
 
 @pytest.mark.parametrize("gradient", [False, True])

@@ -31,7 +31,7 @@ from triton.compiler import ASTSource
 from triton.runtime.errors import TritonError
 from triton.runtime.jit import JITFunction
 
-from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, WARPS, Shape, most_registers
+from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM, REGISTERS, WARPS, Shape
 from nsfrc.engines.gpu.tables import Tables, layout, pack
 from nsfrc.kernels import clause, program
 from nsfrc.kernels.launch import Job
@@ -70,7 +70,7 @@ class Kernel:
 
     @property
     def most_registers(self) -> int:
-        return most_registers(self.kernels, self.layout.gradient)
+        return REGISTERS
 
     @property
     def options(self) -> dict[str, Any]:
@@ -180,7 +180,7 @@ def _recorded(forward: Layout, backward: Layout, tables: Tables, shape: Shape, w
     def recorder(what: Layout, keep: bool = False) -> _Recorder:
         return _Recorder(
             layout=what, indices=indices, floats=floats, k=1.0, unit=1.0, steps=3, whole_batch=whole_batch, keep=keep,
-            warps=WARPS, registers=most_registers(shape.kernels, what.gradient), instances=_Instances(0),
+            warps=WARPS, registers=REGISTERS, instances=_Instances(0),
         )
 
     job, keeping, back = recorder(forward), recorder(forward, keep=True), recorder(backward)

@@ -10,13 +10,12 @@ from nsfrc.engines import Run
 from nsfrc.engines.base import base_two
 from nsfrc.engines.gpu.launch import (
     CLAUSE,
-    INSTANCES_BACKWARD,
     INSTANCES_PER_MULTIPROCESSOR,
     PROGRAM,
+    REGISTERS,
     WARPS,
     Shape,
     choose,
-    most_registers,
 )
 from nsfrc.engines.gpu.operator import ENGINES, MOST_VALUES, UNCAPTURED, CardEngine, differentiate, multiprocessors
 from nsfrc.engines.gpu.tables import Tables, layout, pack
@@ -78,8 +77,8 @@ class GpuEngine(CardEngine):
             shape.kernels, layout=backward if back else forward,
             indices=indices, floats=floats, k=k, unit=unit, steps=run.T,
             whole_batch=run.normalise == "batch", keep=direction == "keep",
-            warps=WARPS, registers=most_registers(shape.kernels, back),
-            instances=(INSTANCES_BACKWARD if back else INSTANCES_PER_MULTIPROCESSOR) * multiprocessors(device),
+            warps=WARPS, registers=REGISTERS,
+            instances=INSTANCES_PER_MULTIPROCESSOR * multiprocessors(device),
         )
 
     def _check_size(self, batch: int, run: Run, largest: Layout) -> None:

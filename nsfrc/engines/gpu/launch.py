@@ -16,8 +16,6 @@ from nsfrc.engines.gpu.tables import Tables, bands
 # Four warps of at most 128 registers: four instances fit a multiprocessor (65,536 registers), which hides the
 # latency of gathers, and no kernel needs more. Left to itself ptxas aims for fewer and spills some bytes.
 WARPS, REGISTERS = 4, 128
-# The whole program backwards spills a few bytes of that on sm_90; with 168 three instances fit, and it does not.
-REGISTERS_BACKWARD = 168
 
 
 @dataclass(frozen=True)
@@ -36,17 +34,12 @@ PROGRAM = Shape("program", tall=32, wide=32)
 # 512 rows of a part are four rounds of a tile: enough to outweigh its start, few enough to spread over a card.
 CLAUSE = Shape("clause", tall=128, wide=8, rows_of_part=512)
 
-INSTANCES_PER_MULTIPROCESSOR, INSTANCES_BACKWARD = 4, 3
+INSTANCES_PER_MULTIPROCESSOR = 4
 # Seconds: a kernel's start from Python; a tile of rows (two dependent gathers from cache, exponentials and a
 # reduction over warps, about 900 cycles at 1.41 GHz); and the phases of a step that are not rows, of which there
 # are five forwards (products, Z of clauses, R, V', its Z) and twelve backwards, most of them recomputation's.
 LAUNCH, TILE, REST_OF_STEP = 8e-6, 6.5e-7, 1.2e-5
 REST_OF_STEP_BACK = REST_OF_STEP * 12 / 5
-
-
-def most_registers(kernels: str, gradient: bool) -> int:
-    """That a thread may use; kernels: the file they are in, gradient: whether their layout is for gradients."""
-    return REGISTERS_BACKWARD if kernels == "program" and gradient else REGISTERS
 
 
 def choose(program: Tables, clause: Tables, batch: int, steps: int, whole_batch: bool, multiprocessors: int) -> Shape:

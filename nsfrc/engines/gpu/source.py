@@ -12,7 +12,7 @@ from nsfrc import __version__
 from nsfrc.engines import GAMMA
 from nsfrc.engines.base import base_two
 from nsfrc.engines.gpu import source_launch as parts
-from nsfrc.engines.gpu.launch import INSTANCES_PER_MULTIPROCESSOR, PROGRAM, REGISTERS, REGISTERS_BACKWARD, WARPS
+from nsfrc.engines.gpu.launch import INSTANCES_PER_MULTIPROCESSOR, PROGRAM, REGISTERS, WARPS
 from nsfrc.engines.gpu.source_edit import fill, with_docstring
 from nsfrc.engines.gpu.source_kernels import BACKWARD, FORWARD, Kernels, specialise
 from nsfrc.engines.gpu.source_text import clauses_of, constants_of, harmless, list_of, notes_of, quoted, tables_of
@@ -135,7 +135,6 @@ def _launchers(program: Program, kernels: Kernels, L: Layout, outputs: str, grad
     yield (
         "# Launching. So many registers are enough for every phase, and so many instances then run at once.\n"
         f"WARPS, REGISTERS, INSTANCES_PER_MULTIPROCESSOR = {WARPS}, {REGISTERS}, {INSTANCES_PER_MULTIPROCESSOR}\n"
-        + (f"REGISTERS_BACKWARD = {REGISTERS_BACKWARD}\n" if gradients else "") +
         "NEURAL = [atom for atom, value in zip(ATOMS, CONSTANT, strict=True) if value < 0]\n"
     )
     yield parts.TABLES
@@ -160,5 +159,4 @@ def _launchers(program: Program, kernels: Kernels, L: Layout, outputs: str, grad
 
 def _arguments(kernels: Kernels, name: str) -> str:
     given = [ARGUMENTS.get(parameter, parameter) for parameter in kernels.parameters(name)]
-    registers = "REGISTERS_BACKWARD" if name == BACKWARD else "REGISTERS"
-    return fill([*given, "num_warps=WARPS", f"maxnreg={registers}"], indent=" " * 12)
+    return fill([*given, "num_warps=WARPS", "maxnreg=REGISTERS"], indent=" " * 12)

@@ -3,8 +3,8 @@
 Only text is worked on, so comments stay and nothing has to be imported. Before → after, for a program whose
 clauses are taken as given:
 
-    if L.hard:                                              derive_hard(indices, work, stride, k)
-        derive_hard(indices, work, stride, k, L)
+    if L.hard:                                              derive_hard(indices, work, stride, k, unit)
+        derive_hard(indices, work, stride, k, unit, L)
     else:
         mix(weights, work, stride, k, L)
     put(work, L.row.derived + head, stride, ok, r, L)       put(work, WORK_DERIVED + head, stride, ok, r)

@@ -15,9 +15,10 @@ import numpy as np
 
 from nsfrc.compiler.plan import Plan
 from nsfrc.engines.base import head_of, kept_slots, starting_values
-from nsfrc.kernels.layout import Band, Floats, Indices, Layout, Rows, Sizes
+from nsfrc.kernels.layout import Band, Floats, Indices, Layout, Power, Rows, Sizes
 
 WIDTHS = 4 ** np.arange(12)
+SECTOR = 8  # words that memory moves at a time
 ROUNDS = np.array([2, *[4] * 11])  # of a width, before the next one is taken
 
 
@@ -79,19 +80,16 @@ def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tab
         "asked_start": np.searchsorted(np.sort(outputs), np.arange(kept + 1)),
         "asked": np.argsort(outputs, kind="stable"),
         "gradient": _gradient_slots(plan, kept),
-        "power": plan.powers,
-        "row_left": left, "row_right": right, "row_power": power,
-        "part": by_length, "part_start": part_start[by_length], "part_count": part_count[by_length],
+        "row": _two(left, right), "row_kind": _two(power, times),
+        "part": _two(by_length, part_start[by_length]),
+        "part_rows": _two(part_count[by_length], plan.pair_padding[part_pair[by_length]]),
         "part_pair": part_pair, "pair_parts": np.searchsorted(part_pair, np.arange(len(pair_rows) + 1)),
-        "use": uses.owner, "use_start": uses.start, "use_count": uses.count,
-        "use_other": np.concatenate([right, left])[uses.order],
-        "use_power": np.tile(power, 2)[uses.order], "use_pair": np.tile(pair, 2)[uses.order],
+        "use": _two(uses.owner, uses.start), "use_count": uses.count,
+        "use_of": _two(np.concatenate([right, left])[uses.order], np.tile(pair, 2)[uses.order]),
+        "use_kind": _two(np.tile(power, 2)[uses.order], np.tile(times, 2)[uses.order]),
         **_clause_tables(plan), **_node_tables(plan, level, place),
     }
-    floats = {
-        "constant": starting_values(plan.constant), "row_times": times,
-        "padding": plan.pair_padding, "use_times": np.tile(times, 2)[uses.order],
-    }
+    floats = {"constant": starting_values(plan.constant), "padding": plan.pair_padding}
     return Tables(
         indices=_join(integers, Indices._fields, np.int32), floats=_join(floats, Floats._fields, np.float32),
         at=Indices(*_starts(integers, Indices._fields)), of=Floats(*_starts(floats, Floats._fields)),
@@ -105,7 +103,7 @@ def layout(
     tables: Tables, tall: int, wide: int, mixtures: int, *, hard: bool, neural_only: bool, gradient: bool
 ) -> Layout:
     """What kernels are compiled for: these tables, tiles of tall × wide, M mixtures."""
-    plan = tables.plan
+    plan, exact = tables.plan, hard and not neural_only
     sizes = Sizes(
         atoms=plan.G, slots=plan.slots, active=plan.active, kept=tables.kept, nodes=plan.nodes, levels=tables.levels,
         powers=len(plan.powers), pairs=len(plan.pair_clause), parts=tables.parts, clauses=plan.C,
@@ -113,12 +111,13 @@ def layout(
     )
     return Layout(
         tall=tall, wide=wide, n=sizes, at=tables.at, of=tables.of,
-        row=_rows(sizes, tables.split, hard, gradient),
+        row=_rows(sizes, tables.split, hard, exact, gradient),
+        powers=tuple(Power(place, n, max(n - 1, 0)) for place, n in enumerate(plan.powers.tolist())),
         sums=bands(tables.part_counts, tall), clauses=bands(tables.clause_counts, tall),
         uses=bands(tables.use_counts, tall),
         true=plan.true, false=plan.false, length=plan.L,
         power_bits=max(plan.L, int(plan.powers.max(initial=0))).bit_length(), log_s=math.log2(plan.S),
-        split=tables.split, hard=hard, neural_only=neural_only, gradient=gradient,
+        split=tables.split, hard=hard, neural_only=neural_only, exact=exact, gradient=gradient,
     )
 
 
@@ -157,9 +156,9 @@ def _node_tables(plan: Plan, level: np.ndarray, place: np.ndarray) -> dict[str, 
     left, right = (place[table.astype(np.int64)][order] for table in (plan.node_left, plan.node_right))
     sorted_level = np.sort(level)  # slots first: all are of level 0
     fed = segments(np.concatenate([left, right]), rank=-sorted_level)
+    bounds = np.searchsorted(sorted_level[first:], np.arange(1, levels + 2))
     return {
-        "level": np.searchsorted(sorted_level[first:], np.arange(1, levels + 2)),
-        "node_left": left, "node_right": right,
+        "level": _two(bounds[:-1], bounds[1:]), "node": _two(left, right),
         "fed": fed.owner, "fed_start": fed.start, "fed_count": fed.count,
         "fed_level": np.searchsorted(-sorted_level[fed.owner], -np.arange(levels, -1, -1) + 1),
         "fed_node": np.tile(np.arange(first, len(level)), 2)[fed.order],
@@ -175,10 +174,11 @@ def _clause_tables(plan: Plan) -> dict[str, np.ndarray]:
     pair_head = np.empty(len(plan.pair_clause), dtype=np.int64)
     pair_head[plan.head_pairs] = np.repeat(np.arange(len(plan.heads)), np.diff(head_start))
     return {
-        "pair_clause": plan.pair_clause, "pair_head": pair_head,
+        "pair": _two(plan.pair_clause, pair_head),
         "pair_rank": np.arange(len(pair_head)) - start[plan.pair_clause] + 1,
-        "clause": by_count, "clause_start": start[:-1][by_count], "clause_count": count[by_count],
-        "head_start": np.append(head_start, head_start[-1]), "head_pairs": plan.head_pairs,
+        "clause": _two(by_count, start[:-1][by_count]), "clause_count": count[by_count],
+        "head": _two(head_start, np.append(head_start[1:], head_start[-1])),
+        "head_pair": _two(plan.head_pairs, plan.pair_clause[plan.head_pairs]),
     }
 
 
@@ -209,14 +209,14 @@ def _gradient_slots(plan: Plan, kept: int) -> np.ndarray:
     return gradient
 
 
-def _rows(n: Sizes, split: bool, hard: bool, gradient: bool) -> Rows:
+def _rows(n: Sizes, split: bool, hard: bool, exact: bool, gradient: bool) -> Rows:
     """Give every quantity its rows; what is not needed has none."""
     more, mixtures = int(gradient), 0 if hard else n.mixtures
     x, heads = n.active + 1 + n.nodes, n.heads + 1
     sizes = {
         "x": x, "rest": n.kept - n.active, "scale": n.powers, "slope": more * n.powers, "bottom": 1, "pair": n.pairs,
         "part": n.parts if split else 0, "clause_z": n.clauses, "mixed": mixtures, "derived": heads, "derived_z": 1,
-        "value_z": 1, "g_value": more * n.kept, "g_x": more * x, "g_derived": more * heads, "g_pair": more * n.pairs,
+        "value_z": 1, "start_false": int(exact), "g_value": more * n.kept, "g_x": more * x, "g_derived": more * heads, "g_pair": more * n.pairs,
         "g_absent": more * n.clauses, "g_z": more * n.clauses, "claim": more * n.clauses, "g_true": more,
         "g_false": more, "by_true": more * n.parts, "g_mixed": more * mixtures, "chosen": more * mixtures * heads,
     }
@@ -226,9 +226,19 @@ def _rows(n: Sizes, split: bool, hard: bool, gradient: bool) -> Rows:
     return Rows(**rows)
 
 
+def _two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """Entries of two whole numbers each, one after another."""
+    both = np.stack([np.asarray(first).astype(np.int64), np.asarray(second).astype(np.int64)], axis=1).ravel()
+    assert both.max(initial=0) < 2**31, "more rows than memory has"
+    return both
+
+
 def _join(tables: dict[str, Any], names: tuple[str, ...], dtype: type) -> np.ndarray:
-    return np.concatenate([np.asarray(tables[name]).astype(dtype) for name in names])
+    """Tables end to end, each filled up with zeros so that the next one begins with a sector of memory."""
+    whole = [np.asarray(tables[name]).astype(dtype) for name in names]
+    return np.concatenate([np.pad(table, (0, -len(table) % SECTOR)) for table in whole])
 
 
 def _starts(tables: dict[str, Any], names: tuple[str, ...]) -> list[int]:
-    return np.cumsum([0, *(len(tables[name]) for name in names[:-1])]).tolist()
+    sizes = [-(-len(tables[name]) // SECTOR) * SECTOR for name in names[:-1]]
+    return np.cumsum([0, *sizes]).tolist()

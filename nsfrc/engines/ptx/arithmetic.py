@@ -71,11 +71,16 @@ def shift_right(x: Array, by: Array, bits: int) -> Array:
 
 
 def bit_field(x: Array, position: int, length: int, signed: bool) -> Array:
-    """Bits position … position + length - 1 of x (uint32)."""
-    found = (x >> u4(position)) & u4((1 << length) - 1)
-    if not signed or not length:
+    """Bits position … position + length - 1 of x, as far as it has them. x: uint32 or uint64."""
+    kind = x.dtype.type
+    length = min(length, 8 * x.dtype.itemsize - position)
+    if length <= 0:
+        assert position < 8 * x.dtype.itemsize, "a field that begins beyond the number"
+        return np.zeros_like(x)
+    found = (x >> kind(position)) & kind((1 << length) - 1)
+    if not signed:
         return found
-    top = u4(1 << (length - 1))
+    top = kind(1 << (length - 1))
     return (found ^ top) - top
 
 

@@ -37,8 +37,9 @@ SCRATCH = 2  # pointers that Triton adds to every kernel's parameters; ours do n
 
 @dataclass(frozen=True)
 class Launch:
-    """What one launch did: instructions of warps by name, requests of memory if they were counted, and what was
-    found."""
+    """What one launch did: instructions of warps by name, branches at which a warp split, barriers with nothing
+    between them and the one before, lines of the PTX whose barriers followed each other, requests of memory if they were counted,
+    and what was found."""
 
     kernel: str
     arch: str
@@ -46,6 +47,8 @@ class Launch:
     warps: int
     instructions: Counter[str] = field(repr=False)
     diverged: int
+    doubled: int
+    follows: frozenset[tuple[int, int]] = field(repr=False)
     counts: Counts | None = field(repr=False)
     findings: tuple[Finding, ...] = ()
 
@@ -92,7 +95,7 @@ class Runner:
         found = (*machine.findings, *_overlaps(device, loaded, tensors)) if machine.checked else ()
         self.launches.append(Launch(
             loaded.label, loaded.arch, tuple(grid), loaded.warps, machine.instructions(), machine.diverged,
-            machine.counts, found,
+            machine.doubled, machine.barrier_lines(), machine.counts, found,
         ))
         if found and self.check == "raise":
             raise KernelFault(found)

@@ -22,6 +22,7 @@ from nsfrc.engines.ptx.parse import Instruction, Module
 from nsfrc.engines.ptx.translate import Code, translate
 
 WARP = 32
+NOWHERE = -1  # before any barrier
 LANES = 1 << 14  # threads that run together
 ORDERS = ("together", "forwards", "backwards")
 MOST_BLOCKS = 20_000_000  # basic blocks of a launch, before it is taken for endless
@@ -77,6 +78,10 @@ class Machine:
         self.left = longest
         self.executed: Counter[tuple[str, int]] = Counter()
         self.diverged = 0
+        self.accesses = 0  # loads, stores and atomics so far
+        self.follows: set[tuple[int, int]] = set()  # barriers that one after the other were reached
+        self.doubled = 0  # barriers that nothing parts from the one before, exact where one block runs
+        self._latest = (NOWHERE, 0)
         self._found: dict[tuple[str, int], list[Any]] = {}
         self._next_moment = 1
 
@@ -208,6 +213,10 @@ class Machine:
             if some(partly := whole.any(1) & ~whole.all(1)):
                 self.report(kinds.DIVERGED_BARRIER, site, f"block {int(self.numbers[partly][0])}", int(partly.sum()))
             reached = np.flatnonzero(whole.any(1))
+        before, accesses = self._latest
+        self._latest = (site, self.accesses)
+        self.follows.add((before, site))
+        self.doubled += int(before != NOWHERE and accesses == self.accesses)
         self._advance(reached)
         self.device.pass_barrier(self.numbers[reached])
 
@@ -263,6 +272,7 @@ class Machine:
     def atomic_add(self, address: Any, value: Any, ordered: bool, active: np.ndarray | None, site: int) -> np.ndarray:
         """One thread after another. What was there before."""
         value, device = spread(value, self.threads), self.device
+        self.accesses += 1
         before = np.zeros(self.threads, value.dtype)
         words = device.views[4].view(value.dtype)
         lanes, at = device._lanes(address, active)
@@ -320,6 +330,11 @@ class Machine:
                     kernel.sites[site][1].name, kernel.sites[site][1].source, detail, times)
             for (kind, site), (times, detail) in self._found.items()
         ]
+
+    def barrier_lines(self) -> frozenset[tuple[int, int]]:
+        """Lines of the PTX with barriers that one after the other were reached."""
+        line = [one.line for _, one in self.kernel.sites]
+        return frozenset((line[first], line[second]) for first, second in self.follows if first != NOWHERE)
 
     def instructions(self) -> Counter[str]:
         """Instructions of warps that ran, by name."""

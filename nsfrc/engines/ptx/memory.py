@@ -55,6 +55,7 @@ class Space(ABC):
     def load(self, address: Any, size: int, count: int, active: Any, site: int) -> list[np.ndarray]:
         """`count` values of `size` bytes for every active thread, unsigned; anything for the others."""
         machine = self.machine
+        machine.accesses += 1
         lanes, at = self._lanes(address, active)
         if lanes is not None and not len(lanes):
             return [np.zeros(machine.threads, TYPES[size])] * count
@@ -81,6 +82,7 @@ class Space(ABC):
 
     def store(self, address: Any, size: int, values: tuple[Any, ...], active: Any, site: int) -> None:
         machine = self.machine
+        machine.accesses += 1
         lanes, at = self._lanes(address, active)
         if lanes is not None and not len(lanes):
             return

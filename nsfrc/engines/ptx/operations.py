@@ -125,11 +125,11 @@ def _shift(W: BlockWriter, one: Instruction) -> None:
 
 
 def _bit_field(W: BlockWriter, one: Instruction) -> None:
-    if not (one.args[2].isdigit() and one.args[3].isdigit()) or width_of(one.op[-1]) != 32:
+    if not (one.args[2].isdigit() and one.args[3].isdigit()):
         raise W.unknown()
-    position, length = int(one.args[2]), int(one.args[3])
-    value = W.read(one.args[1], "u4")
-    W.write(one.args[0], "u4", f"bit_field({value}, {position}, {length}, {one.op[-1] == 's32'})")
+    position, length, bits = int(one.args[2]), int(one.args[3]), f"u{width_of(one.op[-1]) // 8}"
+    value = W.read(one.args[1], bits)
+    W.write(one.args[0], bits, f"bit_field({value}, {position}, {length}, {one.op[-1][0] == 's'})")
 
 
 def _permute(W: BlockWriter, one: Instruction) -> None:
@@ -177,11 +177,26 @@ def _select(W: BlockWriter, one: Instruction) -> None:
 def _move(W: BlockWriter, one: Instruction) -> None:
     kind = one.op[-1]
     if one.args[1].startswith("{") or one.args[0].startswith("{"):
-        raise W.unknown()
+        return _move_halves(W, one)
     if kind == "pred":
         return W.write(one.args[0], "bool", f"np.full(C.threads, {W.read(one.args[1], 'bool')})"
                        if not one.args[1].startswith("%") else W.read(one.args[1], "bool"))
     return W.write(one.args[0], f"u{width_of(kind) // 8}", W.read(one.args[1], f"u{width_of(kind) // 8}"))
+
+
+def _move_halves(W: BlockWriter, one: Instruction) -> None:
+    """A register of 64 bits into two, the lower half first, or from two. A half that nobody wants is `_`."""
+    into, source = ([half.strip() for half in operand.strip("{}").split(",")] for operand in one.args)
+    if one.op[-1] != "b64" or sorted((len(into), len(source))) != [1, 2]:
+        raise W.unknown()
+    if len(source) == 2:
+        low, high = (f"{W.read(half, 'u4')}.astype(u8)" for half in source)
+        return W.write(into[0], "u8", f"{low} | {high} << u8(32)")
+    whole = W.read(source[0], "u8")
+    for half, shift in zip(into, (0, 32), strict=True):
+        if half != "_":
+            W.write(half, "u4", f"({whole} >> u8({shift})).astype(u4)")
+    return None
 
 
 def _convert(W: BlockWriter, one: Instruction) -> None:

@@ -53,6 +53,12 @@ def test_instructions_of_warps():
     assert done["bra"] == 3 and done["add.s32"] == 4 and machine.diverged == 1  # two of three warps, one of them split
 
 
+def test_doubled_barriers():
+    touch = "st.global.b32 [%rd0], %r0;"
+    machine = run(f"{touch} bar.sync 0;\n{touch} bar.sync 0;\nbar.sync 0;\n{touch}", np.zeros(32, np.uint32))
+    assert machine.doubled == 1 and len(machine.barrier_lines()) == 2
+
+
 def test_kinds():
     ops = ("fma.rn.f32", "add.s32", "ex2.approx.ftz.f32", "ld.global.v4.b32", "ldmatrix.x", "bar.sync")
     assert [kind_of(op) for op in ops] \

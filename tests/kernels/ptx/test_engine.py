@@ -15,9 +15,10 @@ from nsfrc.engines.ptx import findings as kinds
 from nsfrc.engines.ptx.engine import PtxJob
 from nsfrc.engines.ptx.findings import KernelFault
 from nsfrc.errors import NsfrcError
-from tests.engines.support import valuations
+from tests.engines.plain_child import TWO_CLAUSES
+from tests.engines.support import relative, run, valuations
 from tests.kernels.anchored_programs import anchored
-from tests.kernels.ptx.support import PAPER, agree, executed, weights
+from tests.kernels.ptx.support import PAPER, VALUES, agree, executed, weights
 
 pytestmark = pytest.mark.ptx
 
@@ -55,6 +56,21 @@ def test_anchored(name, batch, mixtures, shape, kernel):
     launches = agree(anchored(name), batch, mixtures, shape=shape)
     assert launches[0].kernel == kernel
     assert launches[0].warps == (16 if shape is SMALL else 1 if shape is None else 4)
+
+
+@pytest.mark.parametrize("shape", [PROGRAM, CLAUSE], ids=["program", "clause"])
+def test_false_above_nothing(shape):
+    """A head far below atoms that head nothing, of which its clauses are nearly all: one minus their shares says nothing
+    of what is left. An example without this is not changed by its neighbours that have it."""
+    program = nsfrc.compile(source=TWO_CLAUSES, name="two")
+    V0 = valuations(program, 6)
+    V0[:3, 0] = 0.98
+    V0[:3, program.index("lit(obj1)")] = 1.7
+    theirs = run(program, V0.float().double(), "reference", torch.float64, None, steps=3, gamma=0.002)
+    mine, launches = executed(program, V0, shape=shape, steps=3, gamma=0.002)
+    assert (mine[0] - theirs[0]).abs().max() <= VALUES
+    assert relative(mine[1], theirs[1]) <= 5e-4  # as engine "cpu": exponents are values times 1/γ
+    assert all(one.doubled == 0 for one in launches if max(one.grid) == 1)
 
 
 class ThreeTiles(PtxJob):

@@ -130,6 +130,7 @@ def test_of_two_ints(op, function):
     ("shr.s32 d, a, 31;", lambda a: (a.view(np.int32) >> 31).view(np.uint32)),
     ("shl.b32 d, a, 40;", lambda a: 0 * a), ("not.b32 d, a;", lambda a: ~a), ("neg.s32 d, a;", lambda a: 0 - a),
     ("bfe.u32 d, a, 3, 4;", lambda a: a >> np.uint32(3) & np.uint32(15)),
+    ("bfe.s32 d, a, 28, 9;", lambda a: (a.view(np.int32) >> 28).view(np.uint32)),
     ("bfe.s32 d, a, 0, 1;", lambda a: np.where(a & np.uint32(1), np.uint32(0xFFFFFFFF), np.uint32(0))),
     ("prmt.b32 d, a, b, 0x5410U;", None), ("prmt.b32 d, a, b, 0x9999U;", None),
 ])
@@ -155,6 +156,21 @@ def test_bits(op, function):
 def test_wide(op, function):
     expected = function(*pairs(INTS)) >> np.uint64(16) & np.uint64(0xFFFFFFFF)
     assert np.array_equal(outcome(op, INTS, "b64"), expected.astype(np.uint32))
+
+
+def test_halves_and_fields_of_64_bits():
+    a, b, _ = pairs(INTS)
+    out = np.zeros(4 * THREADS, np.uint32)
+    run("""ld.global.b32 %r1, [%rd0]; ld.global.b32 %r2, [%rd1]; mov.b64 %rd10, {%r1, %r2};
+        mov.b64 {%r3, _}, %rd10; mov.b64 {_, %r4}, %rd10; bfe.s64 %rd11, %rd10, 27, 32; bfe.u64 %rd12, %rd10, 40, 40;
+        mov.b64 {%r5, %r6}, %rd11; xor.b32 %r5, %r5, %r6; cvt.u32.u64 %r7, %rd12; shl.b32 %r8, %r0, 4; cvt.u64.u32 %rd13, %r8;
+        add.s64 %rd14, %rd22, %rd13; st.global.v4.b32 [%rd14], {%r3, %r4, %r5, %r7};
+    """, a, b, out, threads=THREADS)
+    whole = a | b.astype(np.uint64) << np.uint64(32)
+    field = ((whole << np.uint64(5)).view(np.int64) >> np.int64(32)).view(np.uint64)
+    low, high, folded, top = out.reshape(-1, 4).T
+    assert np.array_equal(low, a) and np.array_equal(high, b) and np.array_equal(top, b >> np.uint32(8))
+    assert np.array_equal(folded, (field ^ field >> np.uint64(32)).astype(np.uint32))
 
 
 def test_64_bits():

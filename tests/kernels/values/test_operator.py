@@ -112,7 +112,6 @@ def test_an_instance_takes_tile_after_tile(monkeypatch):
     V0, W = valuations(program, 130), weights(program, 2)
     many = on_card(program, V0, W, SHAPES["program"], steps=2)
     monkeypatch.setattr(gpu, "INSTANCES_PER_MULTIPROCESSOR", 1)
-    monkeypatch.setattr(gpu, "INSTANCES_BACKWARD", 1)
     monkeypatch.setattr(gpu, "multiprocessors", lambda device: 2)
     few = on_card(program, V0, W, SHAPES["program"], steps=2)
     assert torch.equal(few[0], many[0]) and torch.equal(few[1], many[1])
