@@ -1,5 +1,5 @@
-"""`make gpu-check`: on a machine with CUDA, every value test on the card, then its bits and, with `ncu`, its instructions
-beside those of engine "ptx", then its times beside the bounds.
+"""`make gpu-check`: on a machine with CUDA, every value test on the card, then its bits and, with `ncu`, its
+instructions beside those of engine "ptx", then its times beside the bounds.
 
     python -m nsfrc.benchmarks.gpu_check [--quick]
 

@@ -21,6 +21,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -67,7 +68,7 @@ class CountsRow:
     ratio: float
 
 
-def answers(program: Program, engine: str, device: torch.device | str, **options: str) -> dict[str, torch.Tensor]:
+def answers(program: Program, engine: str, device: torch.device | str, **options: Any) -> dict[str, torch.Tensor]:
     """Values without gradients wanted, then gradients."""
     reasoner = program.reasoner(engine, inputs="neural", outputs="targets", **options)
     V0 = valuations(program, BATCH).float().to(device)
@@ -114,7 +115,8 @@ def profiled(text: str) -> dict[str, Counter[str]]:
 def under_profiler(ncu: str, program: str) -> str:
     """Its answer, or "" if it has none, with why on the terminal."""
     metrics = ",".join(name for names in METRICS.values() for name in names)
-    command = [ncu, "--csv", "--metrics", metrics, sys.executable, "-m", "nsfrc.benchmarks.gpu_compare", "--run", program]
+    run = [sys.executable, "-m", "nsfrc.benchmarks.gpu_compare", "--run", program]
+    command = [ncu, "--csv", "--metrics", metrics, *run]
     try:
         done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST, check=False)
     except (OSError, subprocess.TimeoutExpired) as error:

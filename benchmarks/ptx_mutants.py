@@ -157,7 +157,9 @@ class Subject:
                        frozenset().union(*(one.follows for one in launches)))
 
     def digest(self, kernel: str) -> str:
-        return sha256(self.ptx[kernel].encode()).hexdigest()[:12]
+        """Of its instructions: what follows the last function, and comments, name the files of this checkout."""
+        text, _, _ = self.ptx[kernel].partition("\t.file\t")
+        return sha256(re.sub(r"//.*", "", text).encode()).hexdigest()[:12]
 
     def places_without(self, kernel: str, lines: tuple[int, ...]) -> set[tuple[str, int]]:
         """What is found without the barriers on some lines."""

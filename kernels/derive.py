@@ -137,7 +137,7 @@ def derive_each(indices, work, stride, k, unit, L: tl.constexpr):
         most = tl.full((L.tall, L.wide), LOWEST, tl.float32)
         total = tl.full((L.tall, L.wide), 0.0, tl.float32)
         for c in range(L.n.clauses):
-            bits = (bottom / get_row(work, L.row.clause_z + c, stride, L))[None, :] + tl.full((L.tall, L.wide), 0.0, tl.float32)
+            bits = tl.broadcast_to((bottom / get_row(work, L.row.clause_z + c, stride, L))[None, :], (L.tall, L.wide))
             for j in range(pairs):
                 pair, clause, inside = pair_of_head(head, j, ok, indices, L)
                 inside = inside & (clause == c)

@@ -264,7 +264,7 @@ def through_clauses_of(weights, indices, work, stride, k, unit, BAND: tl.constex
         if L.hard:
             given = get_row(work, L.row.g_derived + L.n.heads, stride, L)[None, :]
             g_absent = (given - taken) * tl.exp2(tl.minimum(absent - others, 0.0))
-            if L.exact:
+            if L.exact:  # noqa: SIM102 (decided when this is compiled, the other when it runs)
                 if false_above(work, stride, L):
                     g_absent = get(work, L.row.g_absent + clause, stride, ok, L)
         else:

@@ -34,7 +34,7 @@ def all_rows(indices, floats, work, k, L: tl.constexpr):
     tl.debug_barrier()
     for band in tl.static_range(len(L.sums)):
         tiles = tl.cdiv(L.sums[band].last - L.sums[band].first, L.tall // L.sums[band].width)
-        # The first tile apart: before a call in a loop stands the compiler's barrier, and the one above was just passed.
+        # The first tile apart: before a call in a loop stands a barrier of the compiler's, and one was just passed.
         sum_rows(tl.cast(0, tl.int32), indices, floats, work, L.wide, k, L.sums[band], L)
         for tile in range(1, tiles):
             sum_rows(tile, indices, floats, work, L.wide, k, L.sums[band], L)

@@ -216,7 +216,8 @@ def _rows(n: Sizes, split: bool, hard: bool, exact: bool, gradient: bool) -> Row
     sizes = {
         "x": x, "rest": n.kept - n.active, "scale": n.powers, "slope": more * n.powers, "bottom": 1, "pair": n.pairs,
         "part": n.parts if split else 0, "clause_z": n.clauses, "mixed": mixtures, "derived": heads, "derived_z": 1,
-        "value_z": 1, "start_false": int(exact), "g_value": more * n.kept, "g_x": more * x, "g_derived": more * heads, "g_pair": more * n.pairs,
+        "value_z": 1, "start_false": int(exact), "g_value": more * n.kept, "g_x": more * x,
+        "g_derived": more * heads, "g_pair": more * n.pairs,
         "g_absent": more * n.clauses, "g_z": more * n.clauses, "claim": more * n.clauses, "g_true": more,
         "g_false": more, "by_true": more * n.parts, "g_mixed": more * mixtures, "chosen": more * mixtures * heads,
     }
@@ -235,7 +236,7 @@ def _two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
 
 def _join(tables: dict[str, Any], names: tuple[str, ...], dtype: type) -> np.ndarray:
     """Tables end to end, each filled up with zeros so that the next one begins with a sector of memory."""
-    whole = [np.asarray(tables[name]).astype(dtype) for name in names]
+    whole: list[np.ndarray] = [np.asarray(tables[name]).astype(dtype) for name in names]
     return np.concatenate([np.pad(table, (0, -len(table) % SECTOR)) for table in whole])
 
 

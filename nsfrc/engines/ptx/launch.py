@@ -38,8 +38,8 @@ SCRATCH = 2  # pointers that Triton adds to every kernel's parameters; ours do n
 @dataclass(frozen=True)
 class Launch:
     """What one launch did: instructions of warps by name, branches at which a warp split, barriers with nothing
-    between them and the one before, lines of the PTX whose barriers followed each other, requests of memory if they were counted,
-    and what was found."""
+    between them and the one before, lines of the PTX whose barriers followed each other, requests of memory if they
+    were counted, and what was found."""
 
     kernel: str
     arch: str

@@ -27,8 +27,8 @@ KINDS = (
 class KernelCounts:
     """Of all launches of a kernel: instructions of warps, in all and by kind; sectors of 32 bytes for each request of
     global memory, and the share of them that was asked for; passes over the banks of shared memory for each that it
-    would take without conflicts; branches at which a warp split; barriers that nothing parts from the one before; bytes that a cache of 40 MB has to fetch or take
-    in; sectors: all of them."""
+    would take without conflicts; branches at which a warp split; barriers that nothing parts from the one
+    before; bytes that a cache of 40 MB has to fetch or take in; sectors: all of them."""
 
     kernel: str
     arch: str
@@ -100,8 +100,8 @@ def _counts(launches: list[Launch], batch: int) -> KernelCounts:
         kinds["integers"], kinds["special"], kinds["global"], kinds["shared"], kinds["moves"], kinds["shuffles"],
         kinds["branches"], kinds["barriers"], loads.parts + stores.parts,
         loads.parts / max(1, loads.requests), loads.used, stores.parts / max(1, stores.requests), stores.used,
-        sum(one.parts for one in banks) / needed if needed else 1.0, sum(one.diverged for one in launches), sum(one.doubled for one in launches),
-        missed,
+        sum(one.parts for one in banks) / needed if needed else 1.0, sum(one.diverged for one in launches),
+        sum(one.doubled for one in launches), missed,
     )
 
 

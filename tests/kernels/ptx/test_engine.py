@@ -60,8 +60,8 @@ def test_anchored(name, batch, mixtures, shape, kernel):
 
 @pytest.mark.parametrize("shape", [PROGRAM, CLAUSE], ids=["program", "clause"])
 def test_false_above_nothing(shape):
-    """A head far below atoms that head nothing, of which its clauses are nearly all: one minus their shares says nothing
-    of what is left. An example without this is not changed by its neighbours that have it."""
+    """A head far below atoms that head nothing, whose clauses are nearly all there is: one minus their shares says
+    nothing of what is left. The last three examples have a false of 0."""
     program = nsfrc.compile(source=TWO_CLAUSES, name="two")
     V0 = valuations(program, 6)
     V0[:3, 0] = 0.98

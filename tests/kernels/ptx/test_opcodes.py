@@ -163,8 +163,8 @@ def test_halves_and_fields_of_64_bits():
     out = np.zeros(4 * THREADS, np.uint32)
     run("""ld.global.b32 %r1, [%rd0]; ld.global.b32 %r2, [%rd1]; mov.b64 %rd10, {%r1, %r2};
         mov.b64 {%r3, _}, %rd10; mov.b64 {_, %r4}, %rd10; bfe.s64 %rd11, %rd10, 27, 32; bfe.u64 %rd12, %rd10, 40, 40;
-        mov.b64 {%r5, %r6}, %rd11; xor.b32 %r5, %r5, %r6; cvt.u32.u64 %r7, %rd12; shl.b32 %r8, %r0, 4; cvt.u64.u32 %rd13, %r8;
-        add.s64 %rd14, %rd22, %rd13; st.global.v4.b32 [%rd14], {%r3, %r4, %r5, %r7};
+        mov.b64 {%r5, %r6}, %rd11; xor.b32 %r5, %r5, %r6; cvt.u32.u64 %r7, %rd12; shl.b32 %r8, %r0, 4;
+        cvt.u64.u32 %rd13, %r8; add.s64 %rd14, %rd22, %rd13; st.global.v4.b32 [%rd14], {%r3, %r4, %r5, %r7};
     """, a, b, out, threads=THREADS)
     whole = a | b.astype(np.uint64) << np.uint64(32)
     field = ((whole << np.uint64(5)).view(np.int64) >> np.int64(32)).view(np.uint64)
