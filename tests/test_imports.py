@@ -26,6 +26,7 @@ LAYERS: tuple[set[str], ...] = (
      "compiler.goal_text"},
     {"compiler.layout"},
     {"compiler.parse", "compiler.check"},
+    {"compiler.formatting"},
     {"compiler.herbrand", "compiler.filters", "compiler.grounded"},
     {"compiler.graph", "compiler.choices", "compiler.counting"},
     {"compiler.ground"},
