@@ -51,8 +51,9 @@ def test_what_cannot_be_formatted_is_left_and_told_of(run: Run) -> None:
     (run.folder / "latin.pl").write_bytes(b"a.\n% caf\xe9\n")
     result = run("format", "bad.pl", "latin.pl", "nosuch.pl", ".", "good.pl")
     assert result.code == 1
-    for message in ("bad.pl:1:13: error: expected ',' or ')' before 'X'", "latin.pl:2:6: error: the file is not UTF-8 text",
-                    "error: cannot read nosuch.pl: No such file", "error: . is a folder: name the programs in it"):
+    for message in ("bad.pl:1:13: error: expected ',' or ')' before 'X'",
+                    "latin.pl:2:6: error: the file is not UTF-8 text", "error: cannot read nosuch.pl: No such file",
+                    "error: . is a folder: name the programs in it"):
         assert message in result.err
     assert bad.read_text() == "kp(X):-in(O X).\na:-b.\n" and good.read_text() == NEAT
 

@@ -32,7 +32,7 @@ def kept(text: str) -> tuple[list[str], str]:
 
 def holds(text: str) -> str:
     """The layout of a text, which must say the same."""
-    after = formatted(text) 
+    after = formatted(text)
     assert kept(after) == kept(text)
     assert [str(s) for s in sentences(after)] == [str(s) for s in sentences(text.replace("\r\n", "\n"))]
     assert formatted(after) == after
@@ -46,7 +46,7 @@ def test_shipped_programs_are_laid_out_so(path: Path) -> None:
 
 
 def test_prolog_of_others() -> None:
-    """The shim is no program of the language and has all that Prolog has: brackets over lines, grammars, if-then-else."""
+    """The shim is no program of the language and has all that Prolog has: grammars, if-then-else over lines."""
     text = SHIM.read_text("utf-8")
     lines = holds(text).split("\n")
     assert max(len(line) for line in lines if "%" not in line and line[:1] not in "/ ") <= 100
@@ -63,7 +63,7 @@ def test_golden_errors() -> None:
 
 
 def test_random_programs() -> None:
-    """Texts of the fuzzer as they are, and those without syntax errors with white space and comments put in at random."""
+    """Texts of the fuzzer as they are, and with white space and comments put in at random."""
     rng = random.Random(7)
     good = messy = 0
     for text in fuzz.texts(sample(300, 10_000), seed=22):
@@ -115,7 +115,8 @@ def test_long_sentences_are_filled() -> None:
     lines = holds(f"kp(X) :- {','.join(goals)}.").split("\n")
     assert lines[0] == "kp(X) :-" and all(line.startswith("    color(") for line in lines[1:-1])
     assert max(map(len, lines)) <= 100 and len(lines) == 5
-    for text in (f":- classes([{','.join(goals)}]).", f"kp({','.join(goals)}).", f"a :- forall(({','.join(goals)}), b)."):
+    row = ",".join(goals)
+    for text in (f":- classes([{row}]).", f"kp({row}).", f"a :- forall(({row}), b)."):
         assert max(map(len, holds(text).split("\n"))) <= 100
     name = "a" * 150
     assert holds(f"a :- {name}, {name}.") == f"a :-\n    {name},\n    {name}.\n"
