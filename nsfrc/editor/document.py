@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nsfrc.compiler.findings import Findings, findings_and_program
 from nsfrc.compiler.parse import read
-from nsfrc.compiler.stages import Checked
+from nsfrc.compiler.stages import Checked, uncollected
 from nsfrc.compiler.syntax import Sentence
 from nsfrc.editor.occurrences import VARIABLE, Occurrence, occurrences
 from nsfrc.editor.positions import Lines
@@ -26,7 +26,8 @@ class Document:
         self.lines = Lines(text, encoding)
         self._data = text.encode("utf-8", "surrogatepass")
         found = Diagnostics()
-        self.sentences: tuple[Sentence, ...] = read(path, found, self._data)
+        with uncollected():
+            self.sentences: tuple[Sentence, ...] = read(path, found, self._data)
         self.syntax_errors: tuple[Diagnostic, ...] = tuple(found.found)
 
     def check(self) -> tuple[Findings, Checked | None]:

@@ -19,7 +19,7 @@ class Lines:
         self._bytes = _UNITS[encoding]
         self._codec = encoding if encoding == "utf-8" else f"{encoding}-le"
         self._starts = [0, *(end.end() for end in _ENDS.finditer(text))]
-        self._ours = [0, *(place + 1 for place, character in enumerate(text) if character == "\n")]
+        self._ours = [0, *(end.end() for end in re.finditer("\n", text))]
 
     def offset(self, line: int, column: int) -> int:
         """The offset of an editor's position, which may be behind the end of its line or inside a character."""

@@ -16,6 +16,7 @@ pytest_lsp = pytest.importorskip("pytest_lsp")
 
 from lsprotocol import types as lsp  # noqa: E402
 from pygls.exceptions import JsonRpcException  # noqa: E402
+from pytest_lsp import LanguageClient  # noqa: E402
 
 from nsfrc.compiler.findings import findings  # noqa: E402
 from nsfrc.errors import Diagnostic  # noqa: E402
@@ -39,7 +40,7 @@ GOOD = RULES.replace("colour", "color")
 
 @pytest_lsp.fixture(config=pytest_lsp.ClientServerConfig(server_command=COMMAND, server_env=dict(os.environ)),
                     scope="module")
-async def client(lsp_client: Any) -> Any:
+async def client(lsp_client: LanguageClient) -> Any:
     await lsp_client.initialize_session(lsp.InitializeParams(capabilities=lsp.ClientCapabilities()))
     yield
     await lsp_client.shutdown_session()
@@ -124,7 +125,8 @@ async def test_the_same_findings_as_check(client: Any) -> None:
 async def test_quick_fix_behind_wide_characters(client: Any, tmp_path: Path) -> None:
     uri = opened(client, tmp_path / "rules.pl", RULES)
     finding, = [d for d in await told(client, uri) if d.severity == lsp.DiagnosticSeverity.Error]
-    assert (finding.code, finding.source) == ("unknown-predicate", "nsfrc") and "did you mean color/2?" in finding.message
+    assert (finding.code, finding.source) == ("unknown-predicate", "nsfrc")
+    assert "did you mean color/2?" in finding.message
     assert finding.range == lsp.Range(place(RULES, "colour"), place(RULES, "colour", 6))
     asked = lsp.CodeActionParams(lsp.TextDocumentIdentifier(uri), finding.range, lsp.CodeActionContext([finding]))
     action, = await client.text_document_code_action_async(asked)
@@ -132,7 +134,7 @@ async def test_quick_fix_behind_wide_characters(client: Any, tmp_path: Path) -> 
     changed(client, uri, GOOD, 2)
     assert await told(client, uri) == []
     changed(client, uri, GOOD.replace("in(O, X)", "in(O X)"), 3)
-    assert [d.code for d in await told(client, uri)][0] == "syntax-error"
+    assert "syntax-error" in [d.code for d in await told(client, uri)]
 
 
 @here
@@ -184,9 +186,8 @@ async def test_completion(client: Any, tmp_path: Path) -> None:
             lsp.CompletionParams(lsp.TextDocumentIdentifier(uri), at))
         return {item.label for item in found.items}
 
-    directives = await offers("\n:- ")
-    assert {"type", "target", "include", "learn"} <= await offers(".\n:- ") and directives
-    files = await offers("include('\n:- pred"[:9])
+    assert {"type", "target", "include", "learn"} <= await offers("calm').\n:- ")
+    files = await offers(":- \n:- include('")
     assert {"kandinsky.pl", "mine.pl", "boxes.pl"} <= files and "complete.pl" not in files
     assert {"mood", "object", "color"} == (await offers(":- pred(p(")) - {"image", "shape"}
     goals = await offers("q(X) :- ")
@@ -199,9 +200,7 @@ async def test_rename(client: Any, tmp_path: Path) -> None:
     await told(client, uri)
 
     async def rename(words: str, new: str) -> str:
-        params = lsp.RenameParams(place(GOOD, words), new, lsp.TextDocumentIdentifier(uri)) \
-            if lsp.RenameParams.__attrs_attrs__[0].name == "position" else \
-            lsp.RenameParams(lsp.TextDocumentIdentifier(uri), place(GOOD, words), new)
+        params = lsp.RenameParams(lsp.TextDocumentIdentifier(uri), place(GOOD, words), new)
         edit = await client.text_document_rename_async(params)
         return inserted(GOOD, edit.changes[uri])
 
@@ -214,11 +213,10 @@ async def test_rename(client: Any, tmp_path: Path) -> None:
     for words, new, why in (("mood_of(C", "feels", "predicate feels already"), ("mood_of(C", "Suits", "is a variable"),
                             ("color(O, red)", "tint", "kandinsky.pl"), ("red). %", "rouge", "kandinsky.pl"),
                             ("angry]", "red", "constant red already"), ("O, red", "X", "variable X already"),
-                            ("O, red", "thing", "not a variable"), ("kp(X)", "in", "means something|in kandinsky"),
+                            ("O, red", "thing", "not a variable"), ("mood_of(C", "closeby", "means something"),
                             ("% 𝒳", "y", "no name here")):
-        if why.startswith("predicate feels") or why != "means something|in kandinsky":
-            with pytest.raises(JsonRpcException, match=why):
-                await rename(words, new)
+        with pytest.raises(JsonRpcException, match=why):
+            await rename(words, new)
 
 
 @here

@@ -66,7 +66,7 @@ def test_random_programs() -> None:
     """Texts of the fuzzer as they are, and with white space and comments put in at random."""
     rng = random.Random(7)
     good = messy = 0
-    for text in fuzz.texts(sample(300, 10_000), seed=22):
+    for text in fuzz.texts(sample(200, 10_000), seed=22):
         try:
             holds(text)
             good += 1
@@ -75,7 +75,7 @@ def test_random_programs() -> None:
         except CompileError:
             continue
     print(f"{good} texts without syntax errors, {messy} of them scrambled")
-    assert good > 50 and messy > 25
+    assert good > 40 and messy > 20
 
 
 @pytest.mark.parametrize(("text", "expected"), [
