@@ -4,7 +4,7 @@
 # make quick        all except kernels in the interpreter, compiled or executed ahead of time, trainings and documentation;
 #                   of a test with many cases each third
 # make coverage     the compiler's and the engines' tests under coverage; fails below 95 % of lines
-# make lint         ruff and mypy
+# make lint         ruff and mypy, and the layout of the shipped programs
 # make hooks        have git run the checks of .pre-commit-config.yaml before a commit
 # make wheel        dist/: a wheel, and the sources to build one from
 # make wheel-check  install the wheel, then the source tree, into empty environments and use them
@@ -102,6 +102,7 @@ fuzz: $(VENV)/installed
 lint: $(VENV)/installed-extras
 	$(BIN)/ruff check .
 	.ci/types $(BIN)/mypy
+	$(BIN)/nsfrc format --check programs/*/*.pl
 
 hooks: $(VENV)/installed-extras
 	$(BIN)/pre-commit install

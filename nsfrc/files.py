@@ -9,8 +9,11 @@ from pathlib import Path
 from nsfrc.errors import NsfrcError
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Replace a file in one move, so that a reader never sees half of it; a device is written to as it is."""
+def write_whole(path: Path, data: bytes, mode: int | None = None) -> None:
+    """Replace a file in one move, so that a reader never sees half of it; a device is written to as it is.
+
+    mode: the permissions of the file, where they are not those of any new one.
+    """
     try:
         if path.exists() and not path.is_file() and not path.is_dir():
             path.write_bytes(data)
@@ -22,7 +25,7 @@ def write_whole(path: Path, data: bytes) -> None:
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(data)
-        os.chmod(temporary, 0o666 & ~_umask())
+        os.chmod(temporary, 0o666 & ~_umask() if mode is None else mode)
         os.replace(temporary, path)
     except OSError as error:
         raise NsfrcError(f"cannot write {path}: {error.strerror}") from None

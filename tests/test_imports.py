@@ -26,6 +26,7 @@ LAYERS: tuple[set[str], ...] = (
      "compiler.goal_text"},
     {"compiler.layout"},
     {"compiler.parse", "compiler.check"},
+    {"compiler.formatting"},
     {"compiler.herbrand", "compiler.filters", "compiler.grounded"},
     {"compiler.graph", "compiler.choices", "compiler.counting"},
     {"compiler.ground"},
@@ -43,7 +44,7 @@ LAYERS: tuple[set[str], ...] = (
     {"learning"},
     {"data"},
     {"training"},
-    {"benchmarks"},
+    {"benchmarks", "editor"},
     {"cli"},
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}

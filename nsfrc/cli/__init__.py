@@ -13,6 +13,8 @@ from nsfrc.cli.lazy import LazyGroup
 COMMANDS = {
     "compile": ("nsfrc.cli.compile", "Compile a Prolog program into a .nsfrc file and report what it costs."),
     "check": ("nsfrc.cli.check", "Report every mistake in a program, and write no file."),
+    "format": ("nsfrc.cli.format", "Lay programs out in one way, without a change to what they say."),
+    "lsp": ("nsfrc.cli.lsp", "Serve an editor: mistakes, names and layout while you write."),
     "explain": ("nsfrc.cli.explain", "Describe a program in words: what it asks, its clauses, and what each costs."),
     "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
     "infer": ("nsfrc.cli.infer", "Answer a program's question for every image in a folder."),

@@ -110,14 +110,15 @@ def _source(file: str, called: str) -> tuple[Path, bytes | None]:
     from nsfrc.compiler.parse import find_program
 
     if file == STDIN:
-        return Path(called), _stdin()
+        return Path(called), stdin_bytes()
     path = find_program(file)
     if path.suffix == ".nsfrc":
         raise NsfrcError(f"{path} is compiled already: check the .pl file that it was made from")
     return path, None
 
 
-def _stdin() -> bytes:
+def stdin_bytes() -> bytes:
+    """What is on standard input, up to a byte more than a program may have."""
     from nsfrc.compiler.parse.files import MAX_BYTES
 
     if sys.stdin is None or sys.stdin.closed:

@@ -78,7 +78,7 @@ class _Reader:
             hint = ":- include('file.pl')."
             self._found.error("include-argument", argument.span, "include needs one file name", hint)
             return ()
-        path = _locate(argument.name, includer.parent)
+        path = locate(argument.name, includer.parent)
         broken = (Sentence(BROKEN, None, span, frozenset([ANY])),)
         if path is None:
             self._not_found(argument, includer.parent)
@@ -104,7 +104,7 @@ class _Reader:
         if why:
             self._found.error("include-unreadable", argument.span, f"cannot read {folder / argument.name}: {why}")
         else:
-            hint = did_you_mean(argument.name, _neighbours(folder))
+            hint = did_you_mean(argument.name, neighbours(folder))
             self._found.error("include-not-found", argument.span, f"cannot find the file {argument} to include", hint)
 
 
@@ -124,7 +124,7 @@ def _included(sentence: Sentence) -> Term | None:
     return term.args[0] if sentence.kind == DIRECTIVE and calls(term, "include", 1) else None
 
 
-def _locate(name: str, folder: Path) -> Path | None:
+def locate(name: str, folder: Path) -> Path | None:
     """A file beside the including one, else a shipped one; '.pl' may be left out."""
     for candidate in (folder / name, folder / f"{name}.pl"):
         if _is_file(candidate):
@@ -132,7 +132,8 @@ def _locate(name: str, folder: Path) -> Path | None:
     return _shipped(name)
 
 
-def _neighbours(folder: Path) -> list[str]:
+def neighbours(folder: Path) -> list[str]:
+    """The files that a program in a folder can include by name: those beside it, and those that ship."""
     return [*sorted(p.name for p in folder.glob("*.pl")), *(Path(p).name for p in _shipped_files())]
 
 

@@ -13,7 +13,8 @@ from nsfrc.compiler.parse.grammar import token_pattern
 from nsfrc.compiler.parse.plain import MAX_NAME
 from nsfrc.records import dataclass
 
-_BLANK = {"SPACE", "LINE_COMMENT", "BLOCK_COMMENT"}
+COMMENTS = {"LINE_COMMENT", "BLOCK_COMMENT"}
+_BLANK = {"SPACE", *COMMENTS}
 _CLOSES = {")": "(", "]": "[", "}": "{"}
 _LONG = {"NAME": "name", "QUOTED": "name", "SYMBOL": "name", "VARIABLE": "variable", "STRING": "string",
          "CODES": "string"}
@@ -42,12 +43,13 @@ class Piece:
     fault: Fault | None = None
 
 
-def tokens(text: str, start: int, end: int | None = None) -> Iterator[Token]:
-    """The tokens of `text[start:end]`, without white space and comments."""
+def tokens(text: str, start: int, end: int | None = None, comments: bool = False) -> Iterator[Token]:
+    """The tokens of `text[start:end]`, without white space and, unless they are asked for, comments."""
     match_at, end = token_pattern().match, len(text) if end is None else end
+    skipped = {"SPACE"} if comments else _BLANK
     while match := match_at(text, start, end):
         start = match.end()
-        if match.lastgroup not in _BLANK:
+        if match.lastgroup not in skipped:
             yield Token(match.lastgroup or "", match[0], match.start())
 
 
