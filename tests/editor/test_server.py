@@ -60,7 +60,7 @@ def changed(client: Any, uri: str, text: str, version: int) -> None:
 async def told(client: Any, uri: str, version: int = 1) -> list[lsp.Diagnostic]:
     """What is told of a text when it has been checked: the last findings within a while of the first."""
     seen = client.diagnostics.get(uri)
-    for _ in range(400):
+    for _ in range(2400):
         await asyncio.sleep(0.05)
         if uri in client.diagnostics and client.diagnostics[uri] is not seen:
             break
@@ -110,7 +110,7 @@ async def test_the_same_findings_as_check(client: Any) -> None:
             continue
         wanted[opened(client, path, text)] = [expected(path, d) for d in findings(path).diagnostics]
     found: dict[str, list[tuple[Any, ...]]] = {}
-    for _ in range(600):
+    for _ in range(1200):
         await asyncio.sleep(0.1)
         found = {uri: [(d.range.start.line, d.range.start.character, d.code, d.severity == lsp.DiagnosticSeverity.Error)
                        for d in client.diagnostics.get(uri, ())] for uri in wanted}
