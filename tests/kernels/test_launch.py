@@ -85,7 +85,7 @@ def test_auto_takes_the_gpu_engine_for_cuda_tensors(monkeypatch):
     monkeypatch.setattr("nsfrc.engines.engine", engine)
 
     class OnCard(torch.Tensor):
-        device = torch.device("cuda", 0)
+        device, is_cuda = torch.device("cuda", 0), True
 
     reasoner = program.reasoner()
     reasoner.engine(torch.zeros(1, 43).as_subclass(OnCard), None, reasoner.run)

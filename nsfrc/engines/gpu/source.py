@@ -135,7 +135,8 @@ def _launchers(program: Program, kernels: Kernels, L: Layout, outputs: str, grad
     yield (
         "# Launching. So many registers are enough for every phase, and so many instances then run at once.\n"
         f"WARPS, REGISTERS, INSTANCES_PER_MULTIPROCESSOR = {WARPS}, {REGISTERS}, {INSTANCES_PER_MULTIPROCESSOR}\n"
-        "NEURAL = [atom for atom, value in zip(ATOMS, CONSTANT, strict=True) if value < 0]\n"
+        "STARTS = CONSTANT[: len(ATOMS)]  # the rest fills up a sector of memory\n"
+        "NEURAL = [atom for atom, value in zip(ATOMS, STARTS, strict=True) if value < 0]\n"
     )
     yield parts.TABLES
     if gradients:
@@ -150,7 +151,7 @@ def _launchers(program: Program, kernels: Kernels, L: Layout, outputs: str, grad
         yield parts.RUN_BACKWARD.substitute(arguments=_arguments(kernels, BACKWARD))
     yield parts.FORWARD.substitute(
         atoms=L.n.atoms, outputs=L.n.outputs, column=_column(outputs),
-        steps="1 step" if program.steps == 1 else f"{program.steps} steps", start="CONSTANT",
+        steps="1 step" if program.steps == 1 else f"{program.steps} steps", start="STARTS",
         gradients_too=", and have a gradient" if gradients else "",
         choice=parts.DIFFERENTIABLE if gradients else parts.VALUES_ONLY,
         names="TARGETS" if outputs == "targets" else "ATOMS",
