@@ -17,6 +17,8 @@ from typing import Any
 from nsfrc.benchmarks.measure import in_child
 from nsfrc.benchmarks.paper_figures_base import BLUE, RED
 from nsfrc.benchmarks.parts import Part, Results, Table, markdown, seconds
+from nsfrc.compiler.stages import compile_text
+from nsfrc.program import Program, from_compilation
 
 FIGURES = Path(__file__).resolve().parents[1] / "examples" / "figures"
 LAST = 3  # points that a slope is drawn through
@@ -48,24 +50,10 @@ work = lambda: compile_file("{program}", Options({{"object": {n}}}))
 REASON = """
 import torch, nsfrc
 from nsfrc.benchmarks.reasoning import valuations
+from nsfrc.benchmarks.scaling import chain_program
 torch.set_num_threads(1)
-program = nsfrc.compile({program})
+program = {program}
 reasoner, small, V0 = program.reasoner(), valuations(program, 1), valuations(program, {batch})
-with torch.no_grad():
-    reasoner(small)
-def work():
-    with torch.no_grad():
-        reasoner(V0)
-"""
-CHAIN = """
-from nsfrc.compiler.stages import compile_text
-from nsfrc.benchmarks.scaling import chain
-from nsfrc.program import from_compilation
-program = from_compilation(compile_text(chain({n}), "chain.pl"))
-import torch
-from nsfrc.benchmarks.reasoning import valuations
-torch.set_num_threads(1)
-reasoner, small, V0 = program.reasoner(), valuations(program, 1), valuations(program, 1000)
 with torch.no_grad():
     reasoner(small)
 def work():
@@ -101,10 +89,11 @@ AXES = (
     Axis("objects", "threepairs: text → plan", (6, 8, 10, 12), (6,),
          COMPILE_OBJECTS.replace("{program}", "threepairs")),
     Axis("batch", "twopairs: V0 → answers", (1, 10, 100, 1000, 10_000, 100_000), (1, 100),
-         REASON.replace("{program}", '"twopairs"').replace("{batch}", "{n}")),
+         REASON.replace("{program}", 'nsfrc.compile("twopairs")').replace("{batch}", "{n}")),
     Axis("batch", "clevr_hans3: V0 → answers", (1, 10, 100, 1000, 10_000, 100_000), (1, 100),
-         REASON.replace("{program}", '"clevr_hans3"').replace("{batch}", "{n}")),
-    Axis("levels", "a chain of predicates, 1,000 images", (1, 2, 3, 4, 5, 6, 7, 8), (1, 4), CHAIN),
+         REASON.replace("{program}", 'nsfrc.compile("clevr_hans3")').replace("{batch}", "{n}")),
+    Axis("levels", "a chain of predicates, 1,000 images", (1, 2, 3, 4, 5, 6, 7, 8), (1, 4),
+         REASON.replace("{program}", "chain_program({n})").replace("{batch}", "1000")),
     Axis("images", "twopairs: files → answers", (10, 100, 1000, 20_000), (10,), INFER),
 )
 
@@ -122,6 +111,10 @@ def chain(levels: int) -> str:
         kp(I) :- in(O, I), p{levels}(O).
         {rules}
     """
+
+
+def chain_program(levels: int) -> Program:
+    return from_compilation(compile_text(chain(levels), "chain.pl"))
 
 
 @dataclass(frozen=True)
