@@ -42,6 +42,11 @@ $(VENV)/tried-blender: $(VENV)/installed
 	@$(PIP) --no-build-isolation -e '.[test,clevr]' || echo "without Blender: tests that render are skipped"
 	@touch $@
 
+# Clusters, the service and the page are large and there only for their tests, which are skipped without them.
+$(VENV)/tried-services: $(VENV)/installed
+	@$(PIP) --no-build-isolation -e '.[test,ray,serve,play,browser]' || echo "without Ray and services: their tests are skipped"
+	@touch $@
+
 demo: $(VENV)/installed
 	@$(BIN)/nsfrc compile twopairs --out build/demo/twopairs.nsfrc
 	@echo
@@ -51,7 +56,7 @@ demo: $(VENV)/installed
 
 # Two processes, each with one test file at a time. Kernels in Triton's interpreter need separate processes.
 PYTEST := $(BIN)/python -m pytest -n 2 --dist loadfile
-test: $(VENV)/installed $(VENV)/tried-blender
+test: $(VENV)/installed $(VENV)/tried-blender $(VENV)/tried-services
 	@$(PYTEST) -m 'not interpreter'; rest=$$?; \
 	echo "the kernels in Triton's interpreter:"; \
 	TRITON_INTERPRET=1 $(PYTEST) tests/kernels/values; kernels=$$?; exit $$((rest | kernels))
