@@ -15,8 +15,8 @@ import argparse
 import re
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import partial
 from hashlib import sha256
 from pathlib import Path
@@ -25,12 +25,21 @@ from typing import Any
 import torch
 
 from nsfrc.benchmarks.measure import RESULTS, read_csv, write_csv
+from nsfrc.benchmarks.ptx_faults import (
+    BACKWARD,
+    FORWARD,
+    Mutant,
+    first_word,
+    mutants,
+    source_of,
+    with_line,
+    without_lines,
+)
 from nsfrc.contexts import torch_threads
 from nsfrc.engines.gpu.launch import PROGRAM
 from nsfrc.engines.ptx import launch
 from nsfrc.engines.ptx.engine import PtxEngine
 from nsfrc.engines.ptx.findings import Finding
-from nsfrc.engines.ptx.parse import LIBRARY, PLACES
 from nsfrc.errors import NsfrcError
 from nsfrc.program import Program
 from nsfrc.program import compile as compile_program
@@ -48,24 +57,10 @@ pair(X, Y) :- near(Y, X), color(X, red), color(Y, red).
 kp(I) :- in(X, I), in(Y, I), in(Z, I), pair(X, Y), same(Y, Z).
 """
 BATCH, INSTANCES, STEPS = 72, 2, 3
+FAR = 2**30  # bytes, past every argument
 MOST_REMOVED = 6  # barriers beside one that nothing notices the lack of, to see what stands in for it
 VALUES, GRADIENTS = 2e-6, 1e-4
 GAMMA = 0.2  # large enough for every row to count, and for Z to exceed 1
-FORWARD, BACKWARD = "program_forward.soft", "program_backward.soft"
-
-
-@dataclass(frozen=True)
-class Mutant:
-    """kind: what was changed. line: of the PTX; source: the Python line that it comes from."""
-
-    kind: str
-    kernel: str
-    line: int
-    source: str
-    text: str
-    edit: Callable[[str], str] | None = None
-    argument: str = ""
-    by: int = 0
 
 
 @dataclass(frozen=True)
@@ -165,7 +160,7 @@ class Subject:
         """What is found without the barriers on some lines."""
         key = (kernel, *sorted(lines))
         if key not in self.without:
-            self.without[key] = self.run(kernel, partial(_without_lines, numbers=lines)).places
+            self.without[key] = self.run(kernel, partial(without_lines, numbers=lines)).places
         return self.without[key]
 
     def wrong(self, kernel: str, results: tuple[torch.Tensor, ...]) -> bool:
@@ -176,75 +171,6 @@ class Subject:
             if not float((mine.double() - theirs).abs().max()) <= bound * scale:  # NaN is wrong too
                 return True
         return False
-
-
-def mutants(subject: Subject, most: int, barriers: int | None) -> Iterator[Mutant]:
-    """Every barrier, or so many; of the others an even choice."""
-    for kernel in (FORWARD, BACKWARD):
-        ptx = subject.ptx[kernel]
-        yield from _edits(kernel, ptx, "barrier removed", r"\tbar\.sync\b", lambda line: "\t// " + line, barriers)
-        yield from _edits(kernel, ptx, "mask dropped", r"@%p\d+ (ld|st)\.global",
-                          lambda line: re.sub(r"@%p\d+ ", "", line), most)
-        yield from _edits(kernel, ptx, "shuffle by another distance", r"shfl\.sync\.bfly",
-                          lambda line: re.sub(r", (\d+), 31", _other_distance, line), most)
-        yield from _edits(kernel, ptx, "product rounded before its sum", r"\tfma\.rn\.f32", _split_fma, most)
-        yield from _edits(kernel, ptx, "offset one word further", r"ld\.global.*\+ 0 \]",
-                          lambda line: line.replace("+ 0 ]", "+ 4 ]"), most)
-    for kernel, arguments in ((FORWARD, ("V0", "weights", "out", "work", "indices", "floats")),
-                              (BACKWARD, ("V0", "weights", "g_out", "g_V0", "g_weights", "past", "past_z", "partial",
-                                          "work", "indices", "floats"))):
-        for name in arguments:
-            yield Mutant("argument one word short", kernel, 1, "", name, argument=name)
-        for name, by in (("stride", 1), ("batch", 1), ("batch", -1), ("steps", 1)):
-            yield Mutant("number off by one", kernel, 1, "", f"{name} {by:+}", argument=name, by=by)
-
-
-def _other_distance(found: re.Match[str]) -> str:
-    return f", {1 if found[1] == '16' else 2 * int(found[1])}, 31"
-
-
-def _split_fma(line: str) -> str:
-    """Into a register that nothing else uses: the result itself."""
-    found = re.search(r"fma\.rn\.f32\s+(\S+), (\S+), (\S+), (\S+);", line)
-    assert found is not None
-    d, a, b, c = found.groups()
-    if d == c:
-        return line
-    return f"\tmul.rn.f32 {d}, {a}, {b}; add.rn.f32 {d}, {d}, {c};"
-
-
-def _edits(
-    kernel: str, ptx: str, kind: str, pattern: str, edit: Callable[[str], str], most: int | None
-) -> Iterator[Mutant]:
-    lines = ptx.split("\n")
-    places = [n for n, line in enumerate(lines) if re.search(pattern, line) and edit(line) != line]
-    if most is not None and len(places) > most:
-        places = [places[i * len(places) // most] for i in range(most)]
-    for number in places:
-        changed = edit(lines[number])
-        yield Mutant(kind, kernel, number + 1, _source(lines, number), lines[number].strip(),
-                     partial(_with_line, number=number, line=changed))
-
-
-def _with_line(text: str, number: int, line: str) -> str:
-    lines = text.split("\n")
-    lines[number] = line
-    return "\n".join(lines)
-
-
-def _without_lines(text: str, numbers: tuple[int, ...]) -> str:
-    lines = text.split("\n")
-    for number in numbers:
-        lines[number - 1] = "\t// " + lines[number - 1]
-    return "\n".join(lines)
-
-
-def _source(lines: list[str], number: int) -> str:
-    for line in reversed(lines[:number]):
-        if ".loc" in line:
-            ours = [f"{file}:{at}" for file, at in PLACES.findall(line) if file not in LIBRARY and at != "0"]
-            return ours[0] if ours else ""
-    return ""
 
 
 def outcome(subject: Subject, mutant: Mutant) -> Outcome | str:
@@ -271,8 +197,9 @@ class _changed_argument:
         def changed(runner: Any, kernel: Any, grid: Any, arguments: tuple[Any, ...]) -> None:
             if kernel.label == mutant.kernel:
                 names = [name for name, _ in kernel.arguments]
+                assert mutant.change is not None
                 arguments = tuple(
-                    (value + mutant.by if mutant.by else value.reshape(-1)[:-1]) if name == mutant.argument else value
+                    mutant.change(value) if name == mutant.argument else value
                     for name, value in zip(names, arguments, strict=True)
                 )
             original(runner, kernel, grid, arguments)
@@ -288,13 +215,12 @@ class _changed_argument:
 REASONS: tuple[tuple[str, str, str], ...] = (
     ("barrier removed", r"program\.py:96\b", "after the zeros for gradients of weights: every instance of these "
      "launches has a tile, whose barriers come before anything is added to them; it is for an instance that has none"),
-    ("mask dropped", r"ld\.global", "threads past the end of a list load other words of the same argument, or the list "
-     "fills its tile; what they make of it is never stored"),
     ("product rounded before its sum", "", "rounding twice instead of once, alike in all threads that hold the value: "
      "within what is promised"),
     ("shuffle by another distance", "", "these threads hold equal values, or Z, whose maximum it is, is 1 either way"),
     ("offset one word further", "", "the next word holds the same number: a list in which neighbours are equal, or one "
      "that is not used by this program"),
+    ("number off by one", r"stride", "only the kernel that keeps values for gradients uses it, and it is not this one"),
 )
 
 
@@ -320,10 +246,47 @@ def stands_in(subject: Subject, mutant: Mutant) -> str:
         new = subject.places_without(kernel, (removed, *others)) - subject.places_without(kernel, others)
         if new:
             kind, place = min(new, key=lambda found: found[1])
-            told = ", ".join(f"line {other} ({_source(lines, other - 1)})" for other in others)
+            told = ", ".join(f"line {other} ({source_of(lines, other - 1)})" for other in others)
             return (f"barriers that part the same accesses: {told}. Without these too there is a {kind} (line {place}, "
-                    f"{_source(lines, place - 1)}), which there is not without these alone")
+                    f"{source_of(lines, place - 1)}), which there is not without these alone")
     return ""
+
+
+def needless_mask(subject: Subject, mutant: Mutant, same: bool) -> str:
+    """Why a mask may go. Whether a thread is without it is seen by sending those far away."""
+    def sent_away(text: str) -> str:
+        line = text.split("\n")[mutant.line - 1]
+        away = line.replace("@%", "@!%").replace("+ 0 ]", f"+ {FAR} ]")
+        assert away.count("@!%") == away.count(str(FAR)) == 1, line
+        return with_line(text, mutant.line - 1, f"{away} {line}")
+
+    if not subject.run(mutant.kernel, sent_away).findings:
+        return "no thread is without it in these launches: the list fills its tile"
+    if not same:
+        return ""
+    if "ld.global" in mutant.text:
+        return "threads past the end of a list load other words of the same argument, of which nothing is stored"
+    return "threads without it store what another thread stores there, or what nothing reads"
+
+
+def needless_words(subject: Subject, mutant: Mutant) -> str:
+    """Why the end of an argument may go: without nearly all of it nothing is missed either."""
+    with _changed_argument(replace(mutant, change=first_word)):
+        found = subject.run(mutant.kernel)
+    return "" if found.findings else "the kernel reads nothing of it for this program: all but one word may go"
+
+
+def needless(subject: Subject, mutant: Mutant, same: bool) -> str:
+    """Why nothing notices a mutant: planting more tells, or else REASONS; "" if nothing does."""
+    shown = ""
+    if mutant.kind == "barrier removed":
+        shown = stands_in(subject, mutant)
+    elif mutant.kind == "mask dropped":
+        shown = needless_mask(subject, mutant, same)
+    elif mutant.kind == "argument too short":
+        shown = needless_words(subject, mutant)
+    where = f"{mutant.source} {mutant.text}"
+    return shown or next((text for kind, place, text in REASONS if kind == mutant.kind and re.search(place, where)), "")
 
 
 def judged(subject: Subject, mutant: Mutant) -> MutantRow:
@@ -336,10 +299,9 @@ def judged(subject: Subject, mutant: Mutant) -> MutantRow:
         caught = caught or ("values" if subject.wrong(mutant.kernel, found.results) else "")
         if not caught:
             sound = subject.sound[mutant.kernel].results
-            same = "yes" if all(map(torch.equal, found.results, sound)) else "no"
-            reason = stands_in(subject, mutant) if mutant.kind == "barrier removed" else ""
-            reason = reason or next((text for kind, place, text in REASONS if kind == mutant.kind
-                                     and re.search(place, f"{mutant.source} {mutant.text}")), "")
+            equal = all(map(torch.equal, found.results, sound))
+            same = "yes" if equal else "no"
+            reason = needless(subject, mutant, equal)
     return MutantRow(mutant.kind, mutant.kernel, mutant.line, mutant.source, mutant.text, caught, same, reason,
                      subject.digest(mutant.kernel))
 
@@ -367,7 +329,7 @@ def main(arguments: list[str] | None = None) -> int:
         for kernel, sound in subject.sound.items():
             assert not sound.findings and not subject.wrong(kernel, sound.results), "sound as they are"
         done = known(path, subject) if options.resume else {}
-        for mutant in mutants(subject, options.most, options.barriers):
+        for mutant in mutants(subject.ptx, options.most, options.barriers):
             found = done.get((mutant.kind, mutant.kernel, mutant.line, mutant.text))
             rows.append(found or judged(subject, mutant))
             write_csv(path, [*rows, *(row for row in done.values() if row not in rows)])

@@ -78,6 +78,8 @@ class RooflineRow:
     instructions … missed_bytes: of an example, its share of a tile; once_*: of an instance before its first tile, and
     for bytes also tables and workspace. *_ns: what an example takes of a full card by issue slots, special function
     units, bytes of the second cache (as if the first held nothing) and of memory; bound_ns: the largest, `limit`.
+    of_roofline: the part of it that is the work itself, its special functions or bytes of memory, whichever is more;
+    the rest is instructions and sectors around them.
     seconds: bound, or the median measured (with p20, p80); over_model: measured over bound. dense_*: eager dense
     PyTorch, which is modelled for `paper` only; seconds being measured in rows that are, if it fitted.
     """
@@ -104,6 +106,7 @@ class RooflineRow:
     memory_ns: float
     limit: str
     bound_ns: float
+    of_roofline: float
     seconds: float
     p20: float | None
     p80: float | None
@@ -211,7 +214,7 @@ def _model(
         sectors=example.sectors, missed_bytes=example.missed, once_instructions=once.instructions,
         once_missed_bytes=once.missed, issue_ns=by["issue"] * 1e9, special_ns=by["special"] * 1e9,
         l2_ns=by["L2"] * 1e9, memory_ns=by["memory"] * 1e9, limit=limit, bound_ns=by[limit] * 1e9,
-        seconds=0.0, p20=None, p80=None, over_model=None,
+        of_roofline=max(by["special"], by["memory"]) / by[limit], seconds=0.0, p20=None, p80=None, over_model=None,
         dense_bytes=None, dense_gb=None, dense_fits=None, dense_seconds=None, dense_over=None,
     )
     return at_batch(row, program, FULL, card)

@@ -29,7 +29,7 @@ def describe(row: RooflineRow) -> str:
     return (
         f"{_what(row)} MODEL of the {row.card}, not measured: {row.instructions:,.0f} instructions, "
         f"{row.sectors:,.0f} sectors, {row.missed_bytes:,.0f} bytes of memory → {seconds(row.bound_ns / 1e9)} "
-        f"an example by {row.limit}{beside}"
+        f"an example by {row.limit}, {row.of_roofline:.0%} of the roofline{beside}"
     )
 
 
