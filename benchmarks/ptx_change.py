@@ -55,11 +55,12 @@ def changes(before: Path, after: Path) -> list[ChangeRow]:
     earlier, now = read(before), read(after)
     rows = []
     for key, row in now.items():
+        program, kernel, arch, batch = key
         old = earlier.get(key, {})
         for what in (name for name in COUNTS if name in old and name in row):
             first, last = float(old[what]), float(row[what])
             change = last / first - 1 if first else 0.0
-            rows.append(ChangeRow(*key[:3], int(key[3]), what.rstrip("_"), first, last, change))
+            rows.append(ChangeRow(program, kernel, arch, int(batch), what.rstrip("_"), first, last, change))
     return rows
 
 

@@ -220,6 +220,7 @@ REASONS: tuple[tuple[str, str, str], ...] = (
     ("shuffle by another distance", "", "these threads hold equal values, or Z, whose maximum it is, is 1 either way"),
     ("offset one word further", "", "the next word holds the same number: a list in which neighbours are equal, or one "
      "that is not used by this program"),
+    ("argument too short", r"indices", "the tables at its end are for gradients: the backward kernel does miss them"),
     ("number off by one", r"stride", "only the kernel that keeps values for gradients uses it, and it is not this one"),
 )
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import lzma
 import os
 import re
+import signal
 import sys
 import threading
 
 import pytest
 
-from nsfrc.engines.cpu import cache, lowering, native
+from nsfrc.engines.cpu import cache, lowering, native, threads
 from nsfrc.engines.cpu.threads import in_threads
 from nsfrc.errors import NsfrcError
 from tests.amount import THOROUGH
@@ -43,6 +44,45 @@ def test_an_error_is_raised_when_all_are_done(failing):
     assert sorted(done) == [number for number in range(3) if number != failing]
     in_threads([lambda: done.append("again"), lambda: done.append("again")])
     assert done.count("again") == 2
+
+
+@pytest.fixture
+def doubling(tmp_path, monkeypatch):
+    """A kernel that says twice the number in its record, in place of `forward`."""
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    text = native._text
+    monkeypatch.setattr(native, "_text", lambda name: text(name) if name == "parts" else SMALL)
+    for one in (native.kernel, native.address):
+        one.cache_clear()
+    yield [number.to_bytes(8, sys.byteorder) for number in range(7)]
+    for one in (native.kernel, native.address):
+        one.cache_clear()
+
+
+@pytest.mark.parametrize("count", [1, 2, 7])
+def test_parts_on_any_threads(doubling, monkeypatch, count):
+    """More parts than there are processors too: then a thread has several."""
+    expected = [2 * number for number in range(count)]
+    assert threads.run_parts("small", doubling[:count]) == expected
+    assert threads._queued("small", doubling[:count]) == expected
+    monkeypatch.setattr(threads, "_openmp", lambda: None)
+    assert threads.run_parts("small", doubling[:count]) == expected
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems have another OpenMP")
+def test_torch_threads_are_used():
+    assert threads._openmp() is not None
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_process_has_threads_of_its_own(doubling):
+    """OpenMP's are no more there, and waiting for them would never end."""
+    assert threads.run_parts("small", doubling) == list(range(0, 14, 2))
+    child = os.fork()
+    if not child:
+        signal.alarm(60)
+        os._exit(0 if threads.run_parts("small", doubling) == list(range(0, 14, 2)) else 1)
+    assert os.waitpid(child, 0)[1] == 0
 
 
 def test_kernels_are_kept_where_one_may_write(tmp_path, monkeypatch):
@@ -124,10 +164,12 @@ def small(tmp_path, monkeypatch):
 
     def run():
         native.kernel.cache_clear()
+        native.address.cache_clear()
         return native.kernel("small")((21).to_bytes(8, sys.byteorder))
 
     yield run, compiled, tmp_path
     native.kernel.cache_clear()
+    native.address.cache_clear()
 
 
 def test_machine_code_is_compiled_once(small):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -18,7 +17,7 @@ import torch
 from nsfrc.engines import Run
 from nsfrc.engines.cpu.native import kernel
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
-from nsfrc.engines.cpu.threads import in_threads
+from nsfrc.engines.cpu.threads import run_parts
 from nsfrc.errors import NsfrcError
 
 if TYPE_CHECKING:
@@ -26,8 +25,9 @@ if TYPE_CHECKING:
 
 # Most lanes a tile works on: enough for full vectors, few enough that the values of a step stay in L2.
 TILE = 96
-# Waking another thread costs about 20 µs; below this much estimated work (in ns) for each it is not woken.
-WORTH_A_THREAD = 60_000
+# Below this much estimated work (in ns) for each, another thread is not asked: packing its record, and waiting for it,
+# takes about 10 µs.
+WORTH_A_THREAD = 20_000
 
 
 class Bound(ABC):
@@ -196,13 +196,8 @@ class Call:
 
     def _in_parts(self, name: str, own: list[tuple[bool, int, int, int]]) -> list[int]:
         """Every part by a thread of its own; what the kernel says of each."""
-        run, found = kernel(name), [FINE] * len(self.parts)
-
-        def do(part: int) -> None:
-            found[part] = _done(run(self._record(part, *own[part])))
-
-        in_threads([partial(do, part) for part in range(len(self.parts))])
-        return found
+        records = [self._record(part, *mine) for part, mine in enumerate(own)]
+        return [_done(found) for found in run_parts(name, records)]
 
 
 def _done(found: int) -> int:

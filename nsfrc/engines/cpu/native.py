@@ -53,13 +53,65 @@ define internal i32 @nsfrc_float_mode(i32 %extra) alwaysinline {
 OTHER_FLOAT_MODE = "define internal i32 @nsfrc_float_mode(i32 %extra) alwaysinline {\n  ret i32 0\n}\n"
 
 
+# A kernel on some of its records, in one of several threads: those from its number on, with as many between as there
+# are threads. %call: addresses of the kernel and of two functions that say the number and count of threads, how many
+# records, bytes of each, where to write what the kernel says of each; then the records.
+PARTS = """
+define void @nsfrc_parts(ptr %call) {
+entry:
+  %kernel = load ptr, ptr %call
+  %number_at = getelementptr i64, ptr %call, i64 1
+  %number_of = load ptr, ptr %number_at
+  %count_at = getelementptr i64, ptr %call, i64 2
+  %count_of = load ptr, ptr %count_at
+  %parts_at = getelementptr i64, ptr %call, i64 3
+  %parts = load i64, ptr %parts_at
+  %size_at = getelementptr i64, ptr %call, i64 4
+  %size = load i64, ptr %size_at
+  %found_at = getelementptr i64, ptr %call, i64 5
+  %found = load ptr, ptr %found_at
+  %records = getelementptr i64, ptr %call, i64 6
+  %number32 = call i32 %number_of()
+  %number = sext i32 %number32 to i64
+  %threads32 = call i32 %count_of()
+  %threads = sext i32 %threads32 to i64
+  br label %next
+next:
+  %part = phi i64 [ %number, %entry ], [ %after, %run ]
+  %left = icmp slt i64 %part, %parts
+  br i1 %left, label %run, label %end
+run:
+  %offset = mul i64 %part, %size
+  %record = getelementptr i8, ptr %records, i64 %offset
+  %said = call i64 %kernel(ptr %record)
+  %place = getelementptr i64, ptr %found, i64 %part
+  store i64 %said, ptr %place
+  %after = add i64 %part, %threads
+  br label %next
+end:
+  ret void
+}
+"""
+
+
+def compiled() -> bool:
+    """Whether kernels are machine code here, not the Python that they are written in."""
+    return os.environ.get("NUMBA_DISABLE_JIT", "0") in ("", "0")
+
+
 @cache
 def kernel(name: str) -> Kernel:
     """The kernel of that name: takes the bytes of a record, and says what `tables` has words for."""
-    if os.environ.get("NUMBA_DISABLE_JIT", "0") not in ("", "0"):
+    if not compiled():
         return _as_python(*KERNELS[name])
-    address = _engine(_object(name)).get_function_address(PREFIX + name)
-    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(address)
+    return ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_char_p)(address(name))
+
+
+@cache
+def address(name: str) -> int:
+    """Where a kernel's machine code is; "parts" runs another on several records, see PARTS."""
+    found: int = _engine(_object(name)).get_function_address(PREFIX + name)
+    return found
 
 
 def _as_python(module: str, name: str) -> Kernel:
@@ -80,6 +132,8 @@ def from_sources() -> str:
 
 def _text(name: str) -> str:
     """A lowered kernel: as shipped, or, after a change of its sources, made anew."""
+    if name == "parts":
+        return PARTS
     shipped = _read(LOWERED / f"{name}.ll.xz")
     if shipped is not None and _belongs(shipped):
         return shipped

@@ -1,18 +1,77 @@
-"""Helper threads that run kernels beside the calling thread.
+"""Threads that run kernels beside the calling one: those of torch, or else some of our own.
 
-A `SimpleQueue` wakes a waiting thread in about 20 µs, a fifth of what an executor's futures take, which
-is what decides from what batch on a second thread pays.
+torch's are OpenMP's. They wait actively for a while for more work, so that one is at it within microseconds where a
+thread that sleeps takes a hundred, which is what decides from what batch on a second thread pays. They are used by
+GNU's interface, which LLVM's OpenMP has too. Where torch comes with neither, and in forked processes, in which they are
+no more, threads of our own wait on a `SimpleQueue`.
 """
 
 from __future__ import annotations
 
+import ctypes
 import os
+import struct
 import threading
 from collections.abc import Callable, Sequence
+from functools import cache, partial
 from queue import SimpleQueue
+
+from nsfrc.engines.cpu import native
+from nsfrc.engines.cpu.tables import FINE
 
 Work = Callable[[], object]
 Reply = SimpleQueue[BaseException | None]
+Team = Callable[[str, list[bytes]], list[int]]
+HEADER = struct.Struct("PPPqqP")  # what `native.PARTS` reads before the records
+
+
+def run_parts(name: str, records: list[bytes]) -> list[int]:
+    """A kernel on each record, side by side; what it says of each."""
+    team = _openmp() if native.compiled() and not _forked else None
+    return (team or _queued)(name, records)
+
+
+@cache
+def _openmp() -> Team | None:
+    """Runs parts on torch's threads; None if they cannot be had."""
+    try:
+        library = ctypes.CDLL(None)
+        start, number, count = library.GOMP_parallel, library.omp_get_thread_num, library.omp_get_num_threads
+    except (AttributeError, OSError, TypeError):  # another OpenMP, or Windows, where there is no library of all
+        return None
+    start.argtypes, start.restype = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint], None
+    of_thread = [ctypes.cast(function, ctypes.c_void_p).value for function in (number, count)]
+
+    def run(name: str, records: list[bytes]) -> list[int]:
+        parts = len(records)
+        found = (ctypes.c_int64 * parts)()
+        header = HEADER.pack(native.address(name), *of_thread, parts, len(records[0]), ctypes.addressof(found))
+        start(native.address("parts"), header + b"".join(records), parts, 0)
+        return list(found)
+
+    return run
+
+
+def _queued(name: str, records: list[bytes]) -> list[int]:
+    run, found = native.kernel(name), [FINE] * len(records)
+
+    def do(part: int) -> None:
+        found[part] = run(records[part])
+
+    in_threads([partial(do, part) for part in range(len(records))])
+    return found
+
+
+_forked = False
+
+
+def _note_fork() -> None:
+    global _forked
+    _forked = True
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_note_fork)
 
 
 class Helpers:
