@@ -61,7 +61,7 @@ SMALL = {
 
 
 @cache
-def anchored(name: str, slots: dict[str, int] | None = None) -> Program:
+def anchored(name: str, objects: int | None = None) -> Program:
     """A shipped program under `anchored`, or one of the small ones, those with negations and counts included."""
     if name in COUNTED:
         return counted(name)
@@ -70,6 +70,6 @@ def anchored(name: str, slots: dict[str, int] | None = None) -> Program:
     with tempfile.TemporaryDirectory() as folder:
         for path in (ROOT / ("clevr" if name.startswith("clevr") else "kandinsky")).glob("*.pl"):
             (Path(folder) / path.name).write_text(path.read_text().replace(":- semantics(paper).\n", ""))
-        program = nsfrc.compile(Path(folder) / f"{name}.pl", slots=slots)
+        program = nsfrc.compile(Path(folder) / f"{name}.pl", slots={"object": objects} if objects else None)
     assert program.anchored
     return program

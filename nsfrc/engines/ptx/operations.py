@@ -45,6 +45,9 @@ def _arithmetic(W: BlockWriter, one: Instruction) -> None:
         return _write_float(W, one, f"{left} {symbol} {right}")
     if "wide" in one.op:
         return W.write(one.args[0], form(_doubled(kind)), _wide(W, one))
+    if "hi" in one.op and width_of(kind) == 32:
+        upper = f"({_wide(W, one)} >> {form(_doubled(kind))}(32)).astype({form(kind)})"
+        return W.write(one.args[0], form(kind), upper)
     if "hi" in one.op or set(one.op[1:-1]) - IGNORED:
         raise W.unknown()
     left, right = (W.read(operand, form(kind, plain=True)) for operand in one.args[1:])

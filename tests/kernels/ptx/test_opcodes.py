@@ -111,6 +111,8 @@ def test_fma_rounds_once(flush):
 
 @pytest.mark.parametrize("op, function", [
     ("add.s32", lambda a, b: a + b), ("sub.s32", lambda a, b: a - b), ("mul.lo.s32", lambda a, b: a * b),
+    ("mul.hi.u32", lambda a, b: a.astype(np.uint64) * b >> np.uint64(32)),
+    ("mul.hi.s32", lambda a, b: (a.view(np.int32).astype(np.int64) * b.view(np.int32) >> 32).view(np.uint64)),
     ("and.b32", lambda a, b: a & b), ("or.b32", lambda a, b: a | b), ("xor.b32", lambda a, b: a ^ b),
     ("min.u32", np.minimum), ("max.u32", np.maximum),
     ("min.s32", lambda a, b: np.minimum(a.view(np.int32), b.view(np.int32)).view(np.uint32)),
