@@ -10,7 +10,7 @@
 # make wheel-check  install the wheel, then the source tree, into empty environments and use them
 # make kernels      the CPU engine's kernels as LLVM's language, after a change of their sources (a minute)
 # make bench        all benchmarks except the trained baselines, into benchmarks/results and the README (half an hour)
-# make ptx          all kernels of all programs executed on the CPU and checked, and faults planted in them (an hour)
+# make ptx          all kernels of all programs executed on the CPU and checked, and faults planted in them (half an hour)
 # make gpu-check    on a machine with CUDA: all value tests on the card, its bits and instructions, then its times
 # make fuzz         100,000 random and mutated programs through the compiler
 # make clean        everything that these make, .venv included
