@@ -38,6 +38,9 @@ _NAME, _OPEN, _VARIABLE, _NUMBER, _QUOTED, _MARK, _PREFIX = range(1, 8)
 _BEHIND = re.compile(
     rf"\s*+([,)\];]|\.(?=\s|%|\Z)|(?!\.(?![{SYMBOLS}]))[{SYMBOLS}]++|(?:is|mod|rem|div)(?!\w))"
 )
+_ARGUMENT = rf"({NAME}|-?[0-9]{{1,{MAX_PLAIN_DIGITS}}}+)"
+# A fact of up to four names or whole numbers, such as most of a table of facts has.
+_FACT = re.compile(rf"({NAME})\({_ARGUMENT}(?:, ?{_ARGUMENT}(?:, ?{_ARGUMENT}(?:, ?{_ARGUMENT})?+)?+)?+\)\.(?=\s|%|\Z)")
 
 
 class _NotPlain(Exception):
@@ -62,8 +65,11 @@ class Plain:
 
     def sentence(self, start: int) -> tuple[Sentence, int] | None:
         """The sentence at `start` and where it ends, or None if it is not plain."""
-        self._at, self._nesting = start, 0
         line, column = self._positions.place(start)
+        fact = _FACT.match(self._text, start)
+        if fact is not None and fact.end() - start < MAX_NAME:
+            return self._fact(fact, line, column)
+        self._at, self._nesting = start, 0
         self._line = line
         self._line_start = start - column + 1
         self._newline = self._text.find("\n", start)
@@ -73,6 +79,22 @@ class Plain:
             return None
         span = Span(self._source, line, column, self._line, self._at - self._line_start + 1)
         return Sentence(kind, term, span), self._at
+
+    def _fact(self, fact: re.Match[str], line: int, column: int) -> tuple[Sentence, int]:
+        source, known, end = self._source, self._known, fact.end()
+        before = fact.start() - column
+        args: list[Term] = []
+        for number in range(2, (fact.lastindex or 2) + 1):
+            text, place = fact[number], fact.span(number)
+            span = Span(source, line, place[0] - before, line, place[1] - before)
+            if text[0] in "-0123456789":
+                args.append(Number(int(text), span))
+            else:
+                args.append(Name(known.setdefault(text, text), span))
+        name = known.setdefault(fact[1], fact[1])
+        whole = Span(source, line, column, line, end - 1 - before)
+        term = Compound(name, tuple(args), whole, Span(source, line, column, line, column + len(name)), 2)
+        return Sentence(CLAUSE, term, Span(source, line, column, line, end - before)), end
 
     def _clause(self) -> tuple[str, Term]:
         token = self._operand()
