@@ -14,7 +14,7 @@ from numba import njit
 
 from nsfrc.engines.cpu.forward import derive, is_bounded, new_scratch, padded_lanes, start
 from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, flush_denormals, larger, power, restore, share_of_first
-from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_flags, new_row, new_table, release
+from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
 from nsfrc.engines.cpu.reading import read_base, read_call, read_tables
 from nsfrc.engines.cpu.step import ONE, ZERO, fill, is_among, mix_head
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY
@@ -25,25 +25,31 @@ MOST_ABOVE = np.float32(14.0)
 
 
 @njit(**INNER)
-def _open(z, g_z, unclaimed, whole_batch):
-    """Before Z's gradient is given: every lane's still to be claimed; one maximum of a batch has all of it."""
-    total = ZERO
+def _open(z, g_z, whole_batch):
+    """Before Z's gradient is given: g_z is left where Z exceeds 1, one maximum of a batch having all of it. Whether it
+    is left anywhere."""
+    total, any_open = ZERO, False
     for i in range(len(z)):
         total += g_z[i]
-        unclaimed[i] = z[i] > ONE
-    if whole_batch:
-        fill(g_z, total)
+        any_open |= z[i] > ONE
+    for i in range(len(z)):
+        g_z[i] = (total if whole_batch else g_z[i]) if z[i] > ONE else ZERO
+    return any_open
 
 
 @njit(**INNER)
-def _claim(values, g, g_z, unclaimed, whole_batch):
-    """Give Z's gradient to g in lanes where `values`, divided by Z, are the first to reach 1."""
+def _claim(values, g, g_z, whole_batch):
+    """Give Z's gradient to g in lanes where `values`, divided by Z, are the first to reach 1; g_z is then 0."""
+    if not whole_batch:
+        for i in range(len(values)):
+            mine = g_z[i] if values[i] >= TIE else ZERO
+            g[i] += mine
+            g_z[i] -= mine
+        return
     for i in range(len(values)):
-        if unclaimed[i] and values[i] >= TIE:
+        if values[i] >= TIE:
             g[i] += g_z[i]
-            if whole_batch:
-                fill(unclaimed, False)
-            unclaimed[i] = False
+            fill(g_z, ZERO)
 
 
 @njit(**INNER)
@@ -56,15 +62,14 @@ def _undivide(values, g, z, g_z):
 
 
 @njit(**INNER)
-def _through_values(head_of, order, k, whole_batch, before, after, z, derived, g, g_derived, g_z, unclaimed):
+def _through_values(head_of, order, k, whole_batch, before, after, z, derived, g, g_derived, g_z):
     """From the gradient of V' to those of V (in place) and of R. V: active slots, then rest."""
     active, last, lanes = len(head_of), derived.shape[0] - 1, len(z)
     fill(g_z, ZERO)
     _undivide(after, g, z, g_z)
-    _open(z, g_z, unclaimed, whole_batch)
-    for j in range(len(order)):
+    for j in range(len(order) if _open(z, g_z, whole_batch) else 0):
         if order[j] < after.shape[0]:
-            _claim(after[order[j]], g[order[j]], g_z, unclaimed, whole_batch)
+            _claim(after[order[j]], g[order[j]], g_z, whole_batch)
     for h in range(last + 1):
         fill(g_derived[h], ZERO)
     for slot in range(before.shape[0]):
@@ -76,15 +81,15 @@ def _through_values(head_of, order, k, whole_batch, before, after, z, derived, g
 
 
 @njit(**INNER)
-def _through_derived_z(derived, z, g_derived, whole_batch, g_z, unclaimed):
+def _through_derived_z(derived, z, g_derived, whole_batch, g_z):
     """From the gradient of normalised R to that of R, in place. Atoms that head nothing come first."""
     last = derived.shape[0] - 1
     fill(g_z, ZERO)
     _undivide(derived, g_derived, z, g_z)
-    _open(z, g_z, unclaimed, whole_batch)
-    _claim(derived[last], g_derived[last], g_z, unclaimed, whole_batch)
-    for h in range(last):
-        _claim(derived[h], g_derived[h], g_z, unclaimed, whole_batch)
+    if _open(z, g_z, whole_batch):
+        _claim(derived[last], g_derived[last], g_z, whole_batch)
+        for h in range(last):
+            _claim(derived[h], g_derived[h], g_z, whole_batch)
 
 
 @njit(**INNER)
@@ -99,12 +104,17 @@ def _has_few_shares(head, last, z, k, derived):
 @njit(**INNER)
 def _through_hard(
     head_start, head_pairs, pair_clause, k, pairs, absent, derived, z, shares, g_derived, g_pairs, g_absent,
+    kept, all_kept,
 ):
-    """From the gradient of R to those of C, every clause chosen once. `derived` has been divided by z."""
+    """From the gradient of R to those of C, every clause chosen once. `derived` has been divided by z.
+
+    kept, all_kept [lanes]: what a head gives to clauses that do not head it, and what all of them do.
+    """
     heads, lanes, clauses = len(head_start) - 1, len(z), g_absent.shape[0]
+    for i in range(lanes):
+        all_kept[i] = g_derived[heads, i]
     for c in range(clauses):
-        for i in range(lanes):
-            g_absent[c, i] = g_derived[heads, i]
+        fill(g_absent[c], ZERO)
     for h in range(heads):
         first, last = head_start[h], head_start[h + 1]
         for j in range(first, last):
@@ -114,14 +124,15 @@ def _through_hard(
         if last - first == clauses or _has_few_shares(h, heads, z, k, derived):
             continue
         for i in range(lanes):
-            kept = g_derived[h, i] * exp2(larger((derived[heads, i] - derived[h, i]) * z[i] * k, LOWEST))
-            for c in range(clauses):
-                g_absent[c, i] += kept
-            for j in range(first, last):
-                g_absent[pair_clause[head_pairs[j]], i] -= kept
+            kept[i] = g_derived[h, i] * exp2(larger((derived[heads, i] - derived[h, i]) * z[i] * k, LOWEST))
+            all_kept[i] += kept[i]
+        for j in range(first, last):
+            c = pair_clause[head_pairs[j]]
+            for i in range(lanes):
+                g_absent[c, i] -= kept[i]
     for c in range(clauses):
         for i in range(lanes):
-            g_absent[c, i] *= shares[c, i]
+            g_absent[c, i] = (g_absent[c, i] + all_kept[i]) * shares[c, i]
     for h in range(heads):
         first, last = head_start[h], head_start[h + 1]
         if last - first < clauses and _has_few_shares(h, heads, z, k, derived):
@@ -167,17 +178,17 @@ def _through_soft(
 
 
 @njit(**INNER)
-def _through_clause_z(clause_start, whole_batch, pairs, absent, clause_z, g_pairs, g_absent, g_bottom, g_z, unclaimed):
+def _through_clause_z(clause_start, whole_batch, pairs, absent, clause_z, g_pairs, g_absent, g_bottom, g_z):
     """From the gradient of normalised C to that of C, in place; collects that of false^L."""
     for c in range(g_absent.shape[0]):
         first, last, z = clause_start[c], clause_start[c + 1], clause_z[c]
         fill(g_z, ZERO)
         _undivide(absent[c : c + 1], g_absent[c : c + 1], z, g_z)
         _undivide(pairs[first:last], g_pairs[first:last], z, g_z)
-        _open(z, g_z, unclaimed, whole_batch)
-        _claim(absent[c], g_absent[c], g_z, unclaimed, whole_batch)
-        for pair in range(first, last):
-            _claim(pairs[pair], g_pairs[pair], g_z, unclaimed, whole_batch)
+        if _open(z, g_z, whole_batch):
+            _claim(absent[c], g_absent[c], g_z, whole_batch)
+            for pair in range(first, last):
+                _claim(pairs[pair], g_pairs[pair], g_z, whole_batch)
         for i in range(len(z)):
             g_bottom[i] += g_absent[c, i]
 
@@ -249,9 +260,12 @@ def _through_constants(powers, true, false, length, X, gX, g_power, g_bottom):
 @njit(**INNER)
 def _load(past, first, last, out):
     """Lanes first … last of past [slots, B]; spare lanes repeat the last one."""
+    used = last - first
     for slot in range(out.shape[0]):
-        for i in range(out.shape[1]):
-            out[slot, i] = past[slot, min(first + i, last - 1)]
+        for i in range(used):
+            out[slot, i] = past[slot, first + i]
+        for i in range(used, out.shape[1]):
+            out[slot, i] = past[slot, last - 1]
 
 
 @njit(**INNER)
@@ -299,7 +313,6 @@ class Gradients(NamedTuple):
     left: np.ndarray
     factor: np.ndarray
     g_left: np.ndarray
-    unclaimed: np.ndarray  # bool
 
 
 @njit(**INNER)
@@ -315,7 +328,6 @@ def _lay_out(cursor, tables, call, lanes):
         new_table(cursor, pairs, lanes), new_table(cursor, clauses, lanes), new_table(cursor, heads + 1, lanes),
         new_table(cursor, call.weights.shape[0], lanes), new_row(cursor, lanes), new_row(cursor, lanes),
         new_row(cursor, lanes), new_row(cursor, lanes), new_row(cursor, lanes), new_row(cursor, lanes),
-        new_flags(cursor, lanes),
     )
 
 
@@ -330,17 +342,17 @@ def _through_step(tables, call, gamma, k, unit, bounded, used, s, r):
     derive(tables, gamma, k, unit, call.weights, call.hard, bounded, call.whole_batch, r.X, s)
 
     _through_values(tables.head_of, tables.order, k, call.whole_batch, r.before, r.after, s.z[1], s.derived,
-                    r.g, r.derived, r.z, r.unclaimed)
-    _through_derived_z(s.derived, s.z[0], r.derived, call.whole_batch, r.z, r.unclaimed)
+                    r.g, r.derived, r.z)
+    _through_derived_z(s.derived, s.z[0], r.derived, call.whole_batch, r.z)
     if call.hard:
         _through_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, s.pairs, s.absent, s.derived,
-                      s.z[0], s.mixed, r.derived, r.pairs, r.absent)
+                      s.z[0], s.mixed, r.derived, r.pairs, r.absent, r.value, r.left)
     else:
         _through_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, call.weights, s.pairs, s.absent,
                       s.derived, s.z[0], s.mixed, r.derived, r.pairs, r.absent, call.g_weights, used, r.value, r.mixed)
     fill(r.bottom, ZERO)
     _through_clause_z(tables.clause_start, call.whole_batch, s.pairs, s.absent, s.clause_z, r.pairs, r.absent,
-                      r.bottom, r.z, r.unclaimed)
+                      r.bottom, r.z)
     for row in range(r.gX.shape[0]):
         fill(r.gX[row], ZERO)
     for p in range(r.power.shape[0]):

@@ -19,12 +19,13 @@ from nsfrc.engines.cpu.levels_forward import (
     softor_hard,
     softor_soft,
 )
-from nsfrc.engines.cpu.levels_reading import read_base, read_call, read_tables
+from nsfrc.engines.cpu.levels_reading import read_call, read_tables
 from nsfrc.engines.cpu.levels_single import no_rounds, room_for_one
 from nsfrc.engines.cpu.levels_single_backward import backward_singly
 from nsfrc.engines.cpu.levels_softor import CONSTANT_ONE, FLAT, ONE, ZERO, through_runs, weight
 from nsfrc.engines.cpu.maths import INNER, flush_denormals, restore, smaller
 from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.reading import read_base
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY
 
 

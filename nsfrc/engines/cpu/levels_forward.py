@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.levels_reading import read_base, read_call, read_tables
+from nsfrc.engines.cpu.levels_reading import read_call, read_tables
 from nsfrc.engines.cpu.levels_single import forward_singly, no_rounds, room_for_one
 from nsfrc.engines.cpu.levels_softor import (
     FLAT,
@@ -21,6 +21,7 @@ from nsfrc.engines.cpu.levels_softor import (
 )
 from nsfrc.engines.cpu.maths import INNER, flush_denormals, larger, restore, smaller
 from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.reading import read_base
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
 
 FEW_LANES = 4  # up to so many examples are reasoned about one by one

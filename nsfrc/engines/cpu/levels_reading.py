@@ -5,8 +5,9 @@ from __future__ import annotations
 from numba import njit
 
 from nsfrc.engines.cpu.levels_tables import Arguments, Levels
-from nsfrc.engines.cpu.maths import INNER, RETURNS_ARRAY
-from nsfrc.engines.cpu.memory import counts, doubles, floats, indices, ints, table
+from nsfrc.engines.cpu.maths import INNER
+from nsfrc.engines.cpu.memory import counts, doubles, floats, ints, table
+from nsfrc.engines.cpu.reading import some
 
 
 @njit(**INNER)
@@ -22,19 +23,6 @@ def read_call(address):
 
 
 @njit(**INNER)
-def read_base(address):
-    """γ, k and unit as numbers of 32 bits, see `engines.base.base_two`."""
-    base = floats(ints(address, 4)[3], 3)
-    return base[0], base[1], base[2]
-
-
-@njit(**RETURNS_ARRAY)
-def _some(start, at, number):
-    """One table of indices."""
-    return indices(start + 4 * at[number], at[number + 1] - at[number])
-
-
-@njit(**INNER)
 def read_tables(address):
     """The tables of a packed plan."""
     r = ints(address, 3)
@@ -42,9 +30,9 @@ def read_tables(address):
     i, f, blocks = r[0], r[1], at[19] + 1
     ends = r[2] + 8 * 20
     return Levels(
-        _some(i, at, 0), _some(i, at, 1), _some(i, at, 2), _some(i, at, 3), _some(i, at, 4), _some(i, at, 5),
-        _some(i, at, 6), _some(i, at, 7), _some(i, at, 8), _some(i, at, 9), _some(i, at, 10), _some(i, at, 11),
-        _some(i, at, 12), floats(f, at[14]), floats(f + 4 * at[14], at[2] - at[1]),
+        some(i, at, 0), some(i, at, 1), some(i, at, 2), some(i, at, 3), some(i, at, 4), some(i, at, 5),
+        some(i, at, 6), some(i, at, 7), some(i, at, 8), some(i, at, 9), some(i, at, 10), some(i, at, 11),
+        some(i, at, 12), floats(f, at[14]), floats(f + 4 * at[14], at[2] - at[1]),
         ints(ends, blocks), ints(ends + 8 * blocks, blocks), ints(ends + 16 * blocks, blocks),
         at[15], at[16], at[17], at[18],
     )

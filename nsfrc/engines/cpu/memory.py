@@ -48,7 +48,6 @@ def _array_at(dtype, dimensions):  # type: ignore[no-untyped-def]
 
 ints = _array_at(types.int64, 1)
 indices = _array_at(types.uint32, 1)
-flags = _array_at(types.boolean, 1)
 floats = _array_at(types.float32, 1)
 table = _array_at(types.float32, 2)
 stack = _array_at(types.float32, 3)
@@ -110,8 +109,3 @@ def new_table(cursor, rows, columns):
 @njit(**RETURNS_ARRAY)
 def new_row(cursor, length):
     return floats(_take(cursor, 4 * length), length)
-
-
-@njit(**RETURNS_ARRAY)
-def new_flags(cursor, length):
-    return flags(_take(cursor, length), length)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import inspect
 import lzma
 import os
 import platform
@@ -175,7 +176,7 @@ def _object(name: str) -> bytes:
 
     text = _text(name)
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    made_of = (text, llvmlite.__version__, llvm.get_process_triple(), cpu, features)
+    made_of = (text, llvmlite.__version__, llvm.get_process_triple(), cpu, features, str(_near()))
     path = folder(*(part.encode() for part in made_of)) / f"{name}.o"
     try:
         stored = path.read_bytes()
@@ -193,6 +194,15 @@ def _object(name: str) -> bytes:
     return made
 
 
+@cache
+def _near() -> bool:
+    """Whether machine code and its constants are sure to lie near each other in memory: llvmlite can then be told to
+    take one piece for both. Addresses of constants need no registers then, which makes kernels a tenth faster."""
+    import llvmlite.binding as llvm
+
+    return ON_X86 and "use_lmm" in inspect.signature(llvm.create_mcjit_compiler).parameters
+
+
 def _machine() -> Any:
     """What LLVM is to compile for: this processor, with all it can do."""
     import llvmlite.binding as llvm
@@ -202,7 +212,8 @@ def _machine() -> Any:
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3,
-        reloc="static" if target.name.startswith("x86") else "default", codemodel="jitdefault", jit=True)
+        reloc="pic" if _near() else "static" if target.name.startswith("x86") else "default",
+        codemodel="small" if _near() else "jitdefault", jit=True)
 
 
 def _compile(text: str) -> bytes:
@@ -230,7 +241,7 @@ def _engine(code: bytes) -> Any:
     for function in LIBRARY:
         llvm.add_symbol(function, ctypes.cast(getattr(library, function), ctypes.c_void_p).value)
     empty = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(empty, _machine())
+    engine = llvm.create_mcjit_compiler(empty, _machine(), **({"use_lmm": True} if _near() else {}))
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _engines.append(engine)

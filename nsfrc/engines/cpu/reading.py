@@ -48,13 +48,13 @@ def read_call(address):
 
 @njit(**INNER)
 def read_base(address):
-    """gamma, k and unit."""
+    """γ, k and unit as numbers of 32 bits, see `engines.base.base_two`."""
     base = floats(ints(address, 4)[3], 3)
     return base[0], base[1], base[2]
 
 
 @njit(**RETURNS_ARRAY)
-def _some(start, at, number):
+def some(start, at, number):
     """One table of indices."""
     return indices(start + 4 * at[number], at[number + 1] - at[number])
 
@@ -71,10 +71,10 @@ def read_tables(address):
     layout = ints(r[2], 27)
     i, f, of = r[0], r[1], ints(r[2] + 8 * 19, 5)
     return Tables(
-        _some(i, layout, 0), _some(i, layout, 1), _some(i, layout, 2), _some(i, layout, 3), _some(i, layout, 4),
-        _some(i, layout, 5), _some(i, layout, 6), _some(i, layout, 7), _some(i, layout, 8), _some(i, layout, 9),
-        _some(i, layout, 10), _some(i, layout, 11), _some(i, layout, 12), _some(i, layout, 13), _some(i, layout, 14),
-        _some(i, layout, 15), _some(i, layout, 16), _some(i, layout, 17),
+        some(i, layout, 0), some(i, layout, 1), some(i, layout, 2), some(i, layout, 3), some(i, layout, 4),
+        some(i, layout, 5), some(i, layout, 6), some(i, layout, 7), some(i, layout, 8), some(i, layout, 9),
+        some(i, layout, 10), some(i, layout, 11), some(i, layout, 12), some(i, layout, 13), some(i, layout, 14),
+        some(i, layout, 15), some(i, layout, 16), some(i, layout, 17),
         _numbers(f, of, 0), _numbers(f, of, 1), _numbers(f, of, 2), floats(f + 4 * of[3], 1)[0],
         layout[24], layout[25], layout[26],
     )

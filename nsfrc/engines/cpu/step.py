@@ -157,8 +157,9 @@ def sum_pairs(
             else:
                 for group in range(run_start[run], run_start[run + 1]):
                     first, last = group_start[group], group_start[group + 1]
+                    common = row_left[first]  # in a loop it would be read again for every lane, one by one
                     for i in range(lanes):
-                        left[i] = X[row_left[first], i] * factor[i]
+                        left[i] = X[common, i] * factor[i]
                     if bounded:
                         _sum_group(row_right, first, last, X, left, shift, sums)
                     else:
