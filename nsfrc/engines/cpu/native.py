@@ -26,8 +26,9 @@ KERNELS = {
     "levels_forward": ("nsfrc.engines.cpu.levels_forward", "forward"),
     "levels_backward": ("nsfrc.engines.cpu.levels_backward", "backward"),
 }
-SOURCES = ("maths", "memory", "tables", "reading", "step", "forward", "backward", "levels_tables", "levels_reading",
-           "levels_softor", "levels_single", "levels_forward", "levels_single_backward", "levels_backward")
+SOURCES = ("maths", "memory", "tables", "reading", "step", "forward", "through", "backward", "levels_tables",
+           "levels_reading", "levels_softor", "levels_single", "levels_forward", "levels_single_backward",
+           "levels_backward")
 LOWERED = HERE / "lowered"
 PREFIX = "nsfrc_"
 ON_X86 = platform.machine() in ("x86_64", "AMD64")
