@@ -34,6 +34,8 @@ def run_parts(name: str, records: list[bytes]) -> list[int]:
 @cache
 def _openmp() -> Team | None:
     """Runs parts on torch's threads; None if they cannot be had."""
+    import torch  # noqa: F401  (its library comes with torch)
+
     try:
         library = ctypes.CDLL(None)
         start, number, count = library.GOMP_parallel, library.omp_get_thread_num, library.omp_get_num_threads
