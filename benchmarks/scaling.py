@@ -186,10 +186,12 @@ def _panel(panel: Any, name: str, lines: Sequence[tuple[tuple[str, str], list[Sc
         label = what if found is None else f"{what}, slope {found:.2f}"
         panel.plot([row.n for row in rows], [row.seconds for row in rows], color=BLUE, label=label, **style)
         beside.plot([row.n for row in rows], [max(row.mb, 0.1) for row in rows], color=RED, alpha=0.4, **style)
-    panel.set(xscale="log", yscale="log", xlabel=name, ylabel="seconds")
+    sizes = [row.n for _, rows in lines for row in rows]
+    scale = "log" if max(sizes) > 30 * min(sizes) else "linear"
+    panel.set(xscale=scale, yscale="log", xlabel=name, ylabel="seconds")
     beside.set(yscale="log", ylabel="MB added (pale)")
     panel.grid(alpha=0.3)
-    panel.legend(fontsize=8, loc="upper left")
+    panel.legend(fontsize=8, loc="lower left", bbox_to_anchor=(-0.1, 1.0), frameon=False)
 
 
 PART = Part(
