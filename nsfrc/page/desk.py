@@ -1,0 +1,285 @@
+"""All that one client has on the page, and what it can do with it. Nothing here knows of widgets."""
+
+from __future__ import annotations
+
+import re
+import tempfile
+import threading
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from nsfrc.compiler.parse import find_program, shipped_programs
+from nsfrc.errors import NsfrcError
+from nsfrc.inference.folders import Listing
+from nsfrc.inference.labels import from_folders
+from nsfrc.inference.rows import Row
+from nsfrc.learning.results import Learnt
+from nsfrc.learning.search import Progress
+from nsfrc.page import link
+from nsfrc.page.answers import Answers, Fact, answer
+from nsfrc.page.learning import labelled_question, learn, lesson
+from nsfrc.page.pictures import Pictures
+from nsfrc.page.reading import Reading, read_text
+from nsfrc.page.seen import Eyes, Looked, Memory
+from nsfrc.questions import Question
+
+FIRST = "twopairs"  # the program that a page without one begins with
+NEW = "program"
+_NAME = re.compile(r"[\w-]{1,60}")
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a page begins with. path: of the program; what it includes is looked for beside it. images: of a folder."""
+
+    text: str
+    path: Path
+    images: Listing | None = None
+    samples: tuple[str, ...] = ()
+
+
+def start(program: str | None, images: Listing | None = None) -> Start:
+    """The start for a program, a file or a shipped name; the first shipped one where none is named."""
+    if program is None:
+        text, path = shipped_text(FIRST)
+        return Start(text, Path.cwd() / path.name, images, () if images is not None else (FIRST,))
+    path = find_program(program)
+    if path.suffix == ".nsfrc":
+        raise NsfrcError(f"{path} is compiled, and the page shows the text of a program: name its .pl file")
+    shipped = path.stem in shipped_programs() and path == find_program(path.stem)
+    home = Path.cwd() / path.name if shipped else path.resolve()
+    return Start(_text(path), home, images)
+
+
+def shipped_text(name: str) -> tuple[str, Path]:
+    """A shipped program: its text and its file."""
+    if name not in shipped_programs():
+        raise NsfrcError(f"{name} is not a shipped program")
+    path = find_program(name)
+    return _text(path), path
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise NsfrcError(f"cannot read {path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise NsfrcError(f"{path} is not UTF-8 text: save it as UTF-8") from None
+
+
+@dataclass(eq=False)
+class Learning:
+    """A search that runs. stop: whoever sets it gets what was found so far."""
+
+    told: str = "looking for rules"
+    stop: threading.Event = field(default_factory=threading.Event)
+
+    def tell(self, target: str, progress: Progress) -> None:
+        self.told = f"{target}: {progress.scored:,} clauses tried, up to {progress.variables} variables"
+
+
+class Desk:
+    """State of one client: a text, pictures, labels, the picture that is looked at, and what is imagined of it.
+
+    `read` and `answer` take a while and change nothing but the memory of what was seen, so that they may run in
+    threads; their results are put in place by `take`.
+    """
+
+    def __init__(self, begin: Start, eyes: Eyes) -> None:
+        self.eyes, self.begin = eyes, begin
+        self.text, self.path = begin.text, begin.path
+        self.pictures, self.memory = Pictures(), Memory()
+        self.labels: dict[str, dict[str, str]] = {}
+        self.selected: str | None = None
+        self.changes: dict[str, float] = {}
+        self.reading: Reading | None = None
+        self.answers: Answers | None = None
+        self.looked: Looked | None = None
+        self.problem: str | None = None
+        self.learnt: Learnt | None = None
+        self.left_out = 0
+        if begin.images is not None:
+            self.add_folder()
+        for name in begin.samples:
+            self.pictures.samples(name)
+
+    @property
+    def name(self) -> str:
+        return self.path.stem
+
+    def open(self, name: str) -> str:
+        """The text of a shipped program, which is now to be on the page."""
+        self.text, path = shipped_text(name)
+        self._call(path.stem)
+        return self.text
+
+    def _call(self, name: str) -> None:
+        """Call the program something else; its folder stays, whatever is asked for."""
+        if _NAME.fullmatch(name):
+            self.path = self.begin.path.parent / f"{name}.pl"
+
+    def read(self, text: str) -> Reading:
+        return read_text(text, self.path, self.eyes.perception)
+
+    def look(self, reading: Reading) -> tuple[Looked | None, Answers | None, str | None]:
+        """What is seen, the answers, and what is wrong; the first two None where a text makes no program to ask."""
+        if reading.program is None:
+            return None, None, None
+        listing = self.pictures.listing()
+        try:
+            looked = self.eyes.look(reading.program, reading.path.parent, listing.items, self.memory)
+            if not reading.program.targets:
+                return looked, None, None
+            return looked, answer(looked, listing, self._labels(reading), reading.path), None
+        except NsfrcError as error:
+            return None, None, str(error)
+
+    def take(self, looked: Looked | None, answers: Answers | None, problem: str | None) -> None:
+        """What `look` found is now what there is."""
+        self.looked, self.answers, self.problem = looked, answers, problem
+        if self.selected not in self.pictures.items:
+            self.selected, self.changes = next(iter(self.pictures.items), None), {}
+
+    def update(self, text: str | None = None) -> None:
+        """Read the text and ask about the pictures, at once: for tests and for those without a loop of events."""
+        self.text = self.text if text is None else text
+        self.reading = self.read(self.text)
+        self.take(*self.look(self.reading))
+
+    # Pictures and labels
+
+    def add_folder(self) -> None:
+        """The pictures of the folder that the command names."""
+        if self.begin.images is not None:
+            self.left_out = self.pictures.folder(self.begin.images)
+
+    def clear(self) -> None:
+        self.pictures.clear()
+        self.memory.clear()
+        self.labels.clear()
+        self.changes.clear()
+        self.answers, self.selected = None, None
+
+    @property
+    def question(self) -> Question | None:
+        """What labels are about; None where the text asks nothing."""
+        program = None if self.reading is None else self.reading.program
+        if program is None or not (program.targets or program.source.learning):
+            return None
+        return labelled_question(program)
+
+    def label(self, name: str, answer_: str) -> None:
+        """Click a label: it is there, or, if it was, no more."""
+        question = self.question
+        if question is None or name not in self.pictures.items or answer_ not in question.answers:
+            return
+        own = self.labels.setdefault(question.name, {})
+        if own.get(name) == answer_:
+            del own[name]
+        else:
+            own[name] = answer_
+
+    def label_of(self, name: str) -> str | None:
+        question = self.question
+        if question is None:
+            return None
+        return self.labels.get(question.name, {}).get(name) or self._of_folder(question).get(name)
+
+    def labelled(self) -> dict[str, str]:
+        """The labels of the question, by picture: what was clicked, else what folders say."""
+        question = self.question
+        return {} if question is None else self._of_folder(question) | self.labels.get(question.name, {})
+
+    def _of_folder(self, question: Question) -> dict[str, str]:
+        listing = self.begin.images
+        if listing is None or not listing.classes:
+            return {}
+        known = from_folders(listing.classes, [question])
+        found = {item.name: known.of(item, question.name) for item in self.pictures.items.values()}
+        return {name: label for name, label in found.items() if label is not None}
+
+    def _labels(self, reading: Reading) -> dict[str, dict[str, str]]:
+        assert reading.program is not None
+        return {one.name: {name: label for name, label in {**self._of_folder(one), **self.labels.get(one.name, {})}.items()
+                           if label in one.answers} for one in reading.program.questions}
+
+    # One picture
+
+    def select(self, name: str) -> None:
+        if name in self.pictures.items and name != self.selected:
+            self.selected, self.changes = name, {}
+
+    def imagine(self, atom: str, value: float) -> None:
+        """Give a fact of the picture that is looked at another value."""
+        self.changes[atom] = min(1.0, max(0.0, float(value)))
+
+    def row(self) -> Row | None:
+        """The row of the picture that is looked at, as imagined."""
+        if self.answers is None or self.selected is None:
+            return None
+        return self.answers.imagine(self.selected, self.changes)
+
+    def facts(self, row: Row) -> list[Fact]:
+        """The facts of a row that matter most for the question that labels are about."""
+        if self.answers is None or self.question is None:
+            return []
+        return self.answers.facts(row, self.answers.question(self.question.name), tuple(self.changes))
+
+    # Learning
+
+    def learn(self, running: Learning, seconds: float | None = None) -> Learnt:
+        """The program that the labels give; it is not put into the editor. Raises NsfrcError."""
+        reading, looked = self.reading, self.looked
+        if reading is None or reading.program is None or looked is None:
+            raise NsfrcError("mend the program first: what is to be learnt must be said without errors")
+        if self.question is None:
+            raise NsfrcError("the program does not say what is to be learnt: add :- learn(kp(image)).")
+        made = lesson(reading.text, reading.path, reading.program)
+        self.learnt = learn(made, looked, self.labelled(), list(looked.known), running.tell, running.stop.is_set,
+                            seconds)
+        return self.learnt
+
+    # Saving
+
+    def saved_results(self, kind: str) -> bytes:
+        """The rows as a file: csv or jsonl; html is the report. Raises NsfrcError where there are none."""
+        if self.answers is None or not self.answers.rows:
+            raise NsfrcError("there are no answers to save: add pictures, and mend the program")
+        with tempfile.TemporaryDirectory(prefix="nsfrc-play-") as folder:
+            path = Path(folder) / f"{self.name}.{kind}"
+            results = self.answers.results()
+            if kind == "html":
+                results.report(path)
+            else:
+                results.write(path)
+            return path.read_bytes()
+
+    def state(self) -> link.State:
+        """What a link to this page says. Pictures that were dropped in are not in it."""
+        return link.State(self.text, self.name, tuple(self.pictures.made),
+                          {name: dict(one) for name, one in self.labels.items() if one}, self.selected,
+                          dict(self.changes))
+
+    def reopen(self, found: link.State) -> None:
+        """Put in place what a link says; names of sample figures that there are not are left out."""
+        self.clear()
+        self.text = found.text
+        self._call(found.name)
+        self.add_folder()
+        for which in found.samples:
+            self.pictures.samples(which)
+        self.labels = {question: dict(one) for question, one in found.labels.items()}
+        self.selected = found.selected if found.selected in self.pictures.items else next(iter(self.pictures.items), None)
+        self.changes = dict(found.facts) if self.selected == found.selected else {}
+
+
+def totals(desk: Desk) -> Mapping[str, int]:
+    """How many pictures there are, how many have a label, and how many of these the program gets right."""
+    rows = () if desk.answers is None else desk.answers.rows
+    question = desk.question
+    said = [row.answers[question.name] for row in rows if question is not None and question.name in row.answers]
+    labelled = desk.labelled()
+    return {"pictures": len(desk.pictures), "labelled": len([name for name in desk.pictures.items if name in labelled]),
+            "right": sum(one.right is True for one in said), "wrong": sum(one.right is False for one in said)}
