@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,9 +16,9 @@ from nsfrc.errors import NsfrcError
 from nsfrc.inference.known import Known
 from nsfrc.learning.api import label_rows
 from nsfrc.learning.evidence import FromObjects
-from nsfrc.learning.learner import Learner, Options, compile_base
+from nsfrc.learning.learner import ENOUGH, Learner, Options, compile_base
 from nsfrc.learning.pictures import asked
-from nsfrc.learning.results import Learnt, finish
+from nsfrc.learning.results import Learnt, NothingLearnt, finish
 from nsfrc.learning.search import Progress
 from nsfrc.learning.source import SourceText, key_of
 from nsfrc.page.seen import Looked
@@ -26,6 +26,8 @@ from nsfrc.pipelines import object_count
 from nsfrc.program import Program
 from nsfrc.questions import Question
 
+FEW = 4.0  # as how many labels one counts where there are too few to exclude chance
+GUESS = "a guess: with so few labels chance finds a rule, too; label more pictures to be sure"
 ASKS = (("target", 1), ("query", 1), ("classes", 1), ("threshold", 1), ("threshold", 2))
 
 
@@ -89,9 +91,20 @@ def learn(
     objects = torch.stack([torch.from_numpy(_vectors(looked.known[name], count)) for name in there])
     evidence = FromObjects(objects, tuple(looked.perception.dimensions), there, None, looked.name)
     rows = label_rows(made.base, [labels.get(name) for name in there], len(there))
-    with torch_threads(1):
-        learner = Learner(made.source, evidence, rows, Options(seconds=seconds), tell, stopped)
+    few = len(there) and all(min((row == 1).sum(), (row == 0).sum()) < ENOUGH for row in rows)
+
+    def found(options: Options) -> Learnt:
+        learner = Learner(made.source, evidence, rows, options, tell, stopped)
         return finish(learner, learner.run(), "nsfrc play")
+
+    with torch_threads(1):
+        try:
+            return found(Options(seconds=seconds))
+        except NothingLearnt:
+            if not few or stopped():
+                raise
+        guess = found(Options(noise=0.0, seconds=seconds, weight=FEW))
+    return replace(guess, remarks=(*guess.remarks, GUESS))
 
 
 def _vectors(known: Known, count: int) -> np.ndarray:
