@@ -113,8 +113,9 @@ class Answers:
         asked = self.session.questions
         return next((one for one in asked if one.name == name), asked[0])
 
-    def facts(self, row: Row, question: Question, also: Sequence[str] = ()) -> list[Fact]:
-        """The facts that move a score most, then those that its reason rests on; `also`: atoms that must be there."""
+    def facts(self, row: Row, question: Question, atoms: Sequence[str] = ()) -> list[Fact]:
+        """Some facts of a row; without their names those that move a score most, then those that its reason rests on.
+        """
         if row.V0 is None or not row.scores:
             return []
         V0 = torch.from_numpy(row.V0.copy())[None].requires_grad_()
@@ -122,12 +123,12 @@ class Answers:
         (pull,) = torch.autograd.grad(self.pipe.reasoner(V0)[0, best], V0)
         pulls = np.where(self.program.ground.neural, pull[0].numpy(), 0.0)
         named = [place for reason in row.answers[question.name].reasons for place in self._leaves(reason)]
-        asked = [place for atom in also for place in self.program.positions(atom)[:1]]
         strong = [int(place) for place in np.argsort(-np.abs(pulls), kind="stable") if abs(pulls[place]) > STILL]
         chosen = list(dict.fromkeys([*strong[:FACTS], *named]))[:FACTS]
-        shown = list(dict.fromkeys([*chosen, *asked]))
+        if atoms:
+            chosen = [place for atom in atoms for place in self.program.positions(atom)[:1]]
         return [Fact(self.program.atoms[place], float(row.V0[place]), float(pulls[place]), place in set(named))
-                for place in shown if self.program.ground.neural[place]]
+                for place in chosen if self.program.ground.neural[place]]
 
     def _leaves(self, reason: Reason) -> list[int]:
         """Where the inputs stand that a reason rests on."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import tempfile
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -19,13 +19,30 @@ from nsfrc.learning.search import Progress
 from nsfrc.page import link
 from nsfrc.page.answers import Answers, Fact, answer
 from nsfrc.page.learning import labelled_question, learn, lesson
-from nsfrc.page.pictures import Pictures
+from nsfrc.page.pictures import FREE, PATTERNS, SCENES, Pictures, example_folders
 from nsfrc.page.reading import Reading, read_text
 from nsfrc.page.seen import Eyes, Looked, Memory
 from nsfrc.questions import Question
 
 FIRST = "twopairs"  # the program that a page without one begins with
-NEW = "program"
+LEARN = "learn_a_rule"
+TEMPLATES = {  # texts to start from besides the programs that ship
+    LEARN: """% Label some pictures true and others false, then press "Learn a rule".
+
+:- include('kandinsky.pl').            % types image, color, shape; neural in, color, shape
+:- type(object, slots(10)).            % obj1 ... obj10, what perception sees
+:- neural(closeby(object, object)).
+:- learn(kp(image)).                   % what we want a rule for
+""",
+    "new_program": """% Some object of the figure is red.
+
+:- include('kandinsky.pl').            % types image, color, shape; neural in, color, shape
+:- type(object, slots(10)).            % obj1 ... obj10, what perception sees
+:- target(kp(img)).                    % the question
+
+kp(X) :- in(A, X), color(A, red).
+""",
+}
 _NAME = re.compile(r"[\w-]{1,60}")
 
 
@@ -58,6 +75,13 @@ def shipped_text(name: str) -> tuple[str, Path]:
         raise NsfrcError(f"{name} is not a shipped program")
     path = find_program(name)
     return _text(path), path
+
+
+def _suiting(name: str) -> str:
+    """The sample figures that a shipped program is about, if there are such."""
+    if name.startswith("clevr") and SCENES in example_folders():
+        return SCENES
+    return name if name in PATTERNS else FREE
 
 
 def _text(path: Path) -> str:
@@ -110,9 +134,12 @@ class Desk:
         return self.path.stem
 
     def open(self, name: str) -> str:
-        """The text of a shipped program, which is now to be on the page."""
-        self.text, path = shipped_text(name)
-        self._call(path.stem)
+        """The text of a shipped program or a template, which is now to be on the page, with figures that suit it."""
+        self.text = TEMPLATES[name] if name in TEMPLATES else shipped_text(name)[0]
+        self._call(name)
+        if self.pictures.samples_only:
+            self.clear()
+            self.pictures.samples(_suiting(name))
         return self.text
 
     def _call(self, name: str) -> None:
@@ -221,11 +248,16 @@ class Desk:
             return None
         return self.answers.imagine(self.selected, self.changes)
 
-    def facts(self, row: Row) -> list[Fact]:
-        """The facts of a row that matter most for the question that labels are about."""
+    def facts(self, row: Row, atoms: Sequence[str] = ()) -> list[Fact]:
+        """Some facts of a row, or those that matter most for the question that labels are about, and what is imagined.
+        """
         if self.answers is None or self.question is None:
             return []
-        return self.answers.facts(row, self.answers.question(self.question.name), tuple(self.changes))
+        question = self.answers.question(self.question.name)
+        if not atoms:
+            most = [fact.atom for fact in self.answers.facts(row, question)]
+            atoms = list(dict.fromkeys([*most, *self.changes]))
+        return self.answers.facts(row, question, atoms) if atoms else []
 
     # Learning
 

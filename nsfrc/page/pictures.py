@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from nsfrc.data.kandinsky import FREE
 from nsfrc.data.kandinsky import NAMES as PATTERNS
 from nsfrc.data.kandinsky import chosen_name, figure
 from nsfrc.data.png import png
@@ -19,8 +20,9 @@ MAX_BYTES = 50_000_000  # of a picture that is dropped in
 SAMPLES = 12  # figures of a pattern at a time
 NOWHERE = Path(os.devnull)  # no file is below it, so that no name of a picture leads to one
 EXAMPLES = "examples/"  # what the figures of examples/figures are called by
+SCENES = f"{EXAMPLES}scenes"
 
-__all__ = ["EXAMPLES", "PATTERNS", "Held", "Pictures", "example_folders"]
+__all__ = ["EXAMPLES", "FREE", "PATTERNS", "SCENES", "Held", "Pictures", "example_folders"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +45,11 @@ class Pictures:
     def __init__(self) -> None:
         self.items: dict[str, Item] = {}
         self.made: list[str] = []
+        self._others = 0
+
+    @property
+    def samples_only(self) -> bool:
+        return not self._others
 
     def __len__(self) -> int:
         return len(self.items)
@@ -54,12 +61,14 @@ class Pictures:
         """
         if len(data) > MAX_BYTES:
             raise NsfrcError(f"{printable(name)} has more than {MAX_BYTES // 1_000_000} MB: make it smaller first")
+        self._others += 1
         return self._add(PurePosixPath(printable(name).replace("\\", "/")).name or "picture", image=data)
 
     def folder(self, listing: Listing) -> int:
         """Add the pictures of a folder, as far as there is room; returns how many are left out."""
         items = list(listing)
         room = max(0, MAX_PICTURES - len(self))
+        self._others += len(items)
         for item in items[:room]:
             self._add(item.name, item)
         return len(items) - min(room, len(items))
@@ -67,8 +76,8 @@ class Pictures:
     def samples(self, which: str) -> None:
         """Add sample figures: twelve of a pattern, generated, or those of examples/NAME. Raises NsfrcError."""
         if which.startswith(EXAMPLES):
-            items = [(f"{which} {PurePosixPath(path.name).stem}", path) for path in _examples(which)]
-            for name, path in items[: MAX_PICTURES - len(self)]:
+            for path in _examples(which)[: MAX_PICTURES - len(self)]:
+                name = f"{which.removeprefix(EXAMPLES)} {path.stem}"
                 self._add(name, Item(path, name))
         else:
             pattern = chosen_name(which)
@@ -80,6 +89,7 @@ class Pictures:
     def clear(self) -> None:
         self.items.clear()
         self.made.clear()
+        self._others = 0
 
     def listing(self) -> Held:
         return Held.of(tuple(self.items.values()))
@@ -99,16 +109,17 @@ class Pictures:
 
 
 def example_folders() -> dict[str, Path]:
-    """The folders of examples/figures, where nsfrc runs from its repository: examples/NAME → folder."""
-    root = Path(__file__).resolve().parents[2] / "examples" / "figures"
+    """The folders of examples/figures and examples/scenes, where nsfrc runs from its repository."""
+    root = Path(__file__).resolve().parents[2] / "examples"
     try:
-        return {f"{EXAMPLES}{path.name}": path for path in sorted(root.iterdir()) if path.is_dir()}
+        figures = {f"{EXAMPLES}{path.name}": path for path in sorted((root / "figures").iterdir()) if path.is_dir()}
     except OSError:
         return {}
+    return figures | ({SCENES: root / "scenes"} if (root / "scenes").is_dir() else {})
 
 
 def _examples(which: str) -> list[Path]:
     folders = example_folders()
     if which not in folders:
         raise NsfrcError(f"there are no sample figures called {which}")
-    return sorted(folders[which].glob("*/*.png"), key=lambda path: path.name)
+    return sorted(folders[which].glob("**/*.png"), key=lambda path: path.name)
