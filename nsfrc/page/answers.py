@@ -25,6 +25,7 @@ from nsfrc.prediction import Prediction
 from nsfrc.program import Program
 from nsfrc.questions import Question
 from nsfrc.reasons import Reason
+from nsfrc.vocabulary import find
 
 FACTS = 12  # that are shown as sliders
 STILL = 1e-6  # a fact that moves a score by less does not move it
@@ -88,8 +89,9 @@ class Answers:
 
     def _moved(self, V0: np.ndarray, changes: Mapping[str, float]) -> dict[int, float]:
         """Values by their places: what an object is more of, it is less of otherwise, unless that is changed too."""
-        wanted = {place: min(1.0, max(0.0, value)) for atom, value in changes.items()
-                  for place in self.program.positions(atom) if self.program.ground.neural[place]}
+        wanted = {same: min(1.0, max(0.0, value)) for atom, value in changes.items()
+                  for place in self.program.positions(atom) if self.program.ground.neural[place]
+                  for same in self._alike(place)}
         moved = dict(wanted)
         for row in {row for place in wanted if (row := self._attribute(place))}:
             others = [place for place in row if place not in wanted]
@@ -108,6 +110,17 @@ class Answers:
         table = herbrand.tables[predicate.key]
         return tuple(next(row for row in table.tolist() if place in row))
 
+    def _alike(self, place: int) -> tuple[int, ...]:
+        """The atoms that say the same as one: closeby(obj1,obj2) and closeby(obj2,obj1). The first stands for all."""
+        herbrand = self.program.ground.herbrand
+        predicate = herbrand.predicate_of(place)
+        known = find(predicate.name, len(predicate.types))
+        if predicate.role != ir.NEURAL or known is None or not known.symmetric:
+            return (place,)
+        first, _ = herbrand.offsets[predicate.key]
+        arguments = np.sort(herbrand.arguments(predicate.key), axis=1)
+        return tuple((first + np.flatnonzero((arguments == arguments[place - first]).all(axis=1))).tolist())
+
     def question(self, name: str | None = None) -> Question:
         """A question by its name; the first by default."""
         asked = self.session.questions
@@ -123,12 +136,13 @@ class Answers:
         (pull,) = torch.autograd.grad(self.pipe.reasoner(V0)[0, best], V0)
         pulls = np.where(self.program.ground.neural, pull[0].numpy(), 0.0)
         named = [place for reason in row.answers[question.name].reasons for place in self._leaves(reason)]
-        strong = [int(place) for place in np.argsort(-np.abs(pulls), kind="stable") if abs(pulls[place]) > STILL]
-        chosen = list(dict.fromkeys([*strong[:FACTS], *named]))[:FACTS]
+        strong = np.argsort(-np.abs(pulls), kind="stable")
+        chosen = [*(int(place) for place in strong[: 4 * FACTS] if abs(pulls[place]) > STILL), *named]
         if atoms:
             chosen = [place for atom in atoms for place in self.program.positions(atom)[:1]]
-        return [Fact(self.program.atoms[place], float(row.V0[place]), float(pulls[place]), place in set(named))
-                for place in chosen if self.program.ground.neural[place]]
+        groups = dict.fromkeys(self._alike(place) for place in chosen if self.program.ground.neural[place])
+        return [Fact(self.program.atoms[group[0]], float(row.V0[group[0]]), float(pulls[list(group)].sum()),
+                     bool(set(group) & set(named))) for group in list(groups)[: max(FACTS, len(atoms))]]
 
     def _leaves(self, reason: Reason) -> list[int]:
         """Where the inputs stand that a reason rests on."""

@@ -71,10 +71,12 @@ class PageView:
             self._header()
         with ui.element("main").classes("columns"):
             with ui.element("section").classes("left").props('aria-label="program"'):
-                self.editor = EditorView(self.desk.text, self._typed, self._save_program)
-                self.editor.findings()
-                ui.html("<h2>In words</h2>", sanitize=False)
-                self.editor.words()
+                with ui.element("div").classes("editor-part"):
+                    self.editor = EditorView(self.desk.text, self._typed, self._save_program)
+                    self.editor.findings()
+                with ui.element("div").classes("words-part"):
+                    ui.html("<h2>In words</h2>", sanitize=False)
+                    self.editor.words()
             with ui.element("section").classes("right").props('aria-label="pictures and answers"'):
                 self.pictures = PicturesView(self.desk, self._changed, self._chosen, self._labelled)
                 self.learning = LearnView(self._learn, self._stop, self._use)
@@ -221,4 +223,4 @@ def style() -> str:
     """The page's own style, and that of the report's cards, for the reason."""
     report = (resources.files("nsfrc.inference") / "report.css").read_text(encoding="utf-8")
     cards = report[report.index(CARDS) : report.index("footer {")]
-    return f"{_resource('page.css')}\n.answer, .shot {{\n{cards}\n}}"
+    return f".answer, .shot {{\n{cards}\n}}\n{_resource('page.css')}"

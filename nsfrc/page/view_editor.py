@@ -114,7 +114,7 @@ def _summary(reading: Reading) -> str:
     if reading.program is None:
         return ", ".join(parts) or "no program"
     clauses, atoms = len(reading.told["clauses"]), reading.program.ground.G
-    fine = f"fine, {clauses} clause{'s' * (clauses != 1)}, {atoms:,} ground atoms"
+    fine = f"{reading.path.name}: fine, {clauses} clause{'s' * (clauses != 1)}, {atoms:,} ground atoms"
     return ", ".join([fine, *parts])
 
 

@@ -195,7 +195,7 @@ def _caption(name: str, row: Row | None, question: Question | None, error: str |
         return lead
     said, score = row.answers[question.name], question_score(row, question)
     kind, sign = MARKS[said.right]
-    why = (said.reason or "").partition("\n")[0]
+    why = (said.reason or "").partition("\n")[0].removeprefix(f"{question.best(row.scores)} {score:.2f}").lstrip(": ")
     return (f'{lead}<p class="score {kind}"><meter min="0" max="1" value="{score:.4f}"></meter><b>{score:.2f}</b> '
             f'<span>{escape(said.answer or "")}</span> <i>{sign}</i></p>'
             f'<p class="because" title="{escape(said.reason or "")}">{escape(why)}</p>')
@@ -217,7 +217,7 @@ class LearnView:
     def __init__(self, learn: Callable[[], Awaitable[Any]], stop: Callable[[], None], use: Callable[[str], None]) -> None:
         self._use = use
         with ui.element("div").classes("learn"):
-            self.button = ui.button("Learn a rule", icon="school", on_click=learn).props("no-caps dense")
+            self.button = ui.button("Learn a rule", icon="school", on_click=learn).props("no-caps dense outline")
             self.stopping = ui.button("Stop", icon="stop", on_click=stop).props("no-caps dense outline")
             self.told = ui.label("").classes("note").props("role=status aria-live=polite")
         self.result = ui.element("div").classes("learnt")
@@ -236,5 +236,5 @@ class LearnView:
             for remark in remarks:
                 ui.label(remark).classes("note")
             with ui.element("div").classes("learn"):
-                ui.button("Put it into the editor", icon="edit", on_click=lambda: self._use(text)).props("no-caps dense")
+                ui.button("Put it into the editor", icon="edit", on_click=lambda: self._use(text)).props("no-caps dense outline")
                 ui.button("Forget it", on_click=self.result.clear).props("no-caps dense flat")
