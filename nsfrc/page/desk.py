@@ -6,7 +6,8 @@ import re
 import tempfile
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from nsfrc.compiler.parse import find_program, shipped_programs
@@ -224,13 +225,14 @@ class Desk:
         if listing is None or not listing.classes:
             return {}
         known = from_folders(listing.classes, [question])
-        found = {item.name: known.of(item, question.name) for item in self.pictures.items.values()}
+        found = {item.name: known.of(item, question.name) for item in list(self.pictures.items.values())}
         return {name: label for name, label in found.items() if label is not None}
 
     def _labels(self, reading: Reading) -> dict[str, dict[str, str]]:
         assert reading.program is not None
-        return {one.name: {name: label for name, label in {**self._of_folder(one), **self.labels.get(one.name, {})}.items()
-                           if label in one.answers} for one in reading.program.questions}
+        found = {one: self._of_folder(one) | self.labels.get(one.name, {}) for one in reading.program.questions}
+        return {one.name: {name: label for name, label in own.items() if label in one.answers}
+                for one, own in found.items()}
 
     # One picture
 
@@ -301,10 +303,20 @@ class Desk:
         self._call(found.name)
         self.add_folder()
         for which in found.samples:
-            self.pictures.samples(which)
+            with suppress(NsfrcError):
+                self.pictures.samples(which)
         self.labels = {question: dict(one) for question, one in found.labels.items()}
-        self.selected = found.selected if found.selected in self.pictures.items else next(iter(self.pictures.items), None)
+        there = self.pictures.items
+        self.selected = found.selected if found.selected in there else next(iter(there), None)
         self.changes = dict(found.facts) if self.selected == found.selected else {}
+
+
+def warm_up(begin: Start, eyes: Eyes) -> None:
+    """Load perception and have kernels compiled, with figures of our own, so that the first answers come soon."""
+    desk = Desk(replace(begin, images=None, samples=(FREE,)), eyes)
+    desk.update()
+    if (row := desk.row()) is not None:
+        desk.facts(row)
 
 
 def totals(desk: Desk) -> Mapping[str, int]:

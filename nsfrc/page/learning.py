@@ -49,8 +49,7 @@ def labelled_question(program: Program) -> Question:
 
 
 def lesson(text: str, path: Path, program: Program) -> Lesson:
-    """The text as `nsfrc learn` takes it. Of one that has rules for its question these are taken out. Raises NsfrcError.
-    """
+    """The text as `nsfrc learn` takes it: rules that it has for its question are taken out. Raises NsfrcError."""
     source = SourceText.of(None, text, str(path))
     if program.source.learning is None:
         question = labelled_question(program)

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
-from nsfrc.data.kandinsky import FREE
+from nsfrc.data.kandinsky import FREE, chosen_name, figure
 from nsfrc.data.kandinsky import NAMES as PATTERNS
-from nsfrc.data.kandinsky import chosen_name, figure
 from nsfrc.data.png import png
 from nsfrc.data.render import render
 from nsfrc.errors import NsfrcError
@@ -33,7 +32,7 @@ class Held(Listing):
 
     @classmethod
     def of(cls, items: Sequence[Item]) -> Held:
-        return cls(NOWHERE, dict.fromkeys((item.name for item in items)), items=tuple(items))
+        return cls(NOWHERE, dict.fromkeys(item.name for item in items), items=tuple(items))
 
     def __iter__(self) -> Iterator[Item]:
         return iter(self.items)

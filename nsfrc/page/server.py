@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import errno
 import socket
-from dataclasses import replace
 
 from nicegui import app, ui
 from starlette.requests import Request
 
 from nsfrc.errors import NsfrcError
-from nsfrc.page.desk import Desk, Start
+from nsfrc.page.desk import Start, warm_up
 from nsfrc.page.guard import LOOPBACK, Guard
 from nsfrc.page.seen import Eyes
 from nsfrc.page.view import PageView, in_background
@@ -29,7 +28,8 @@ def free_port(host: str, port: int) -> int:
             return int(tried.getsockname()[1])
     except OSError as error:
         if error.errno == errno.EADDRINUSE:
-            raise NsfrcError(f"port {port} is taken, perhaps by another nsfrc play: --port 0 takes a free one") from None
+            raise NsfrcError(f"port {port} is taken, perhaps by another nsfrc play: --port 0 takes a free one") \
+                from None
         raise NsfrcError(f"cannot listen on {host} port {port}: {error.strerror or error}") from None
 
 
@@ -41,7 +41,7 @@ def serve(begin: Start, eyes: Eyes, host: str, port: int, show: bool) -> None:
 
     def warm() -> None:
         """Load perception and kernels while the browser loads the page."""
-        in_background(Desk(replace(begin, images=None, samples=()), eyes).update)
+        in_background(lambda: warm_up(begin, eyes))
 
     ui.page("/", title="nsfrc play", favicon=ICON, dark=None)(page)
     app.add_middleware(Guard, local=host in LOOPBACK)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable
 from html import escape
+from typing import Any
 
 from nicegui import ui
 
@@ -24,7 +25,7 @@ class EditorView:
     def __init__(self, text: str, typed: Callable[[str], None], save: Callable[[], None]) -> None:
         self._marks: tuple[Mark, ...] = ()
         self._text = text
-        keys = {"Mod-s": lambda: save(), "Mod-Enter": self._fix_first, "F8": self._next}
+        keys: dict[str, Any] = {"Mod-s": lambda: save(), "Mod-Enter": self._fix_first, "F8": self._next}
         self.editor = ui.codemirror(text, on_change=lambda event: typed(event.value), language="Erlang", keymap=keys)
         self.editor.classes("editor").props('aria-label="program"')
         self._at = -1

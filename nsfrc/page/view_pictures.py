@@ -142,8 +142,8 @@ class PicturesView:
         for name, card in self.cards.items():
             card.frame.classes(add="chosen" if name == desk.selected else "", remove="" if name == desk.selected
                                else "chosen")
-            if name in known and known[name].thumbnail is not None:
-                _set(card.image, f'<img src="{known[name].thumbnail.address}" alt="{escape(name)}">')
+            if name in known and (small := known[name].thumbnail) is not None:
+                _set(card.image, f'<img src="{small.address}" alt="{escape(name)}">')
             row = rows.get(name)
             _set(card.boxes, "" if row is None else _boxes(row, desk))
             _set(card.caption, _caption(name, row, question, known[name].error if name in known else None))
@@ -158,7 +158,8 @@ class PicturesView:
             card.labels.clear()
             with card.labels:
                 for answer in offered:
-                    button = ui.element("button").classes("label").on("click.stop", lambda a=answer: self._label(name, a))
+                    button = ui.element("button").classes("label")
+                    button.on("click.stop", lambda a=answer: self._label(name, a))
                     button.props["aria-label"] = f"{name} is {answer}"
                     with button:
                         ui.label(answer.partition("(")[0] if question and not _alike(question) else answer)
@@ -214,7 +215,9 @@ def _note(desk: Desk) -> str:
 class LearnView:
     """The button that learns from the labels, and what came of it."""
 
-    def __init__(self, learn: Callable[[], Awaitable[Any]], stop: Callable[[], None], use: Callable[[str], None]) -> None:
+    def __init__(
+        self, learn: Callable[[], Awaitable[Any]], stop: Callable[[], None], use: Callable[[str], None]
+    ) -> None:
         self._use = use
         with ui.element("div").classes("learn"):
             self.button = ui.button("Learn a rule", icon="school", on_click=learn).props("no-caps dense outline")
@@ -236,5 +239,6 @@ class LearnView:
             for remark in remarks:
                 ui.label(remark).classes("note")
             with ui.element("div").classes("learn"):
-                ui.button("Put it into the editor", icon="edit", on_click=lambda: self._use(text)).props("no-caps dense outline")
+                use = ui.button("Put it into the editor", icon="edit", on_click=lambda: self._use(text))
+                use.props("no-caps dense outline")
                 ui.button("Forget it", on_click=self.result.clear).props("no-caps dense flat")

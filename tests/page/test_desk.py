@@ -16,7 +16,7 @@ from nsfrc.inference.results import infer
 from nsfrc.learning.results import NothingLearnt
 from nsfrc.page import link
 from nsfrc.page.desk import TEMPLATES, Desk, Learning, Start, shipped_text, start, totals
-from nsfrc.page.pictures import MAX_PICTURES, SAMPLES
+from nsfrc.page.pictures import SAMPLES
 from nsfrc.page.reading import in_words, read_text, units
 from nsfrc.page.seen import Eyes
 
@@ -121,12 +121,11 @@ def test_a_file_that_is_no_picture_has_its_error(desk: Desk) -> None:
     assert rows["a.png (2)"].scores == rows["closeby 0"].scores
 
 
-def test_a_page_holds_so_many_pictures(desk: Desk) -> None:
-    for _ in range(MAX_PICTURES):
-        if len(desk.pictures) < MAX_PICTURES:
-            desk.pictures.samples("free")
-    assert len(desk.pictures) == MAX_PICTURES
-    with pytest.raises(NsfrcError, match="200 pictures at most"):
+def test_a_page_holds_so_many_pictures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nsfrc.page.pictures.MAX_PICTURES", SAMPLES + 3)
+    desk.pictures.samples("free")
+    assert len(desk.pictures) == SAMPLES + 3
+    with pytest.raises(NsfrcError, match="15 pictures at most"):
         desk.pictures.drop("a.png", b"")
 
 

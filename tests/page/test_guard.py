@@ -74,7 +74,7 @@ def test_mistakes_on_the_command_line(run: Run, monkeypatch: pytest.MonkeyPatch,
     assert "nowhere" in run.refused("play", "--images", "nowhere")
     (tmp_path / "empty").mkdir()
     find = importlib.util.find_spec
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "nicegui" else find(name, *more))
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == "nicegui" else find(name))
     assert "pip install 'nsfrc[play]'" in run.refused("play")
 
 
