@@ -23,6 +23,7 @@ from nsfrc.page.learning import labelled_question, learn, lesson
 from nsfrc.page.pictures import FREE, PATTERNS, SCENES, Pictures, example_folders
 from nsfrc.page.reading import Reading, read_text
 from nsfrc.page.seen import Eyes, Looked, Memory
+from nsfrc.program import Program
 from nsfrc.questions import Question
 
 FIRST = "twopairs"  # the program that a page without one begins with
@@ -122,6 +123,9 @@ class Desk:
         self.reading: Reading | None = None
         self.answers: Answers | None = None
         self.looked: Looked | None = None
+        self.perception = eyes.perception
+        self.stale = False  # whether the text has errors, so that answers are those of the last program without any
+        self._program: Program | None = None
         self.problem: str | None = None
         self.learnt: Learnt | None = None
         self.left_out = 0
@@ -149,15 +153,14 @@ class Desk:
             self.path = self.begin.path.parent / f"{name}.pl"
 
     def read(self, text: str) -> Reading:
-        return read_text(text, self.path, self.eyes.perception)
+        return read_text(text, self.path, self.perception)
 
     def look(self, reading: Reading) -> tuple[Looked | None, Answers | None, str | None]:
-        """What is seen, the answers, and what is wrong; the first two None where a text makes no program to ask."""
-        if reading.program is None:
-            return None, None, None
+        """What is seen, the answers, and what is wrong; without the last no answers mean that nothing is asked."""
+        assert reading.program is not None
         listing = self.pictures.listing()
         try:
-            looked = self.eyes.look(reading.program, reading.path.parent, listing.items, self.memory)
+            looked = self.eyes.look(reading.program, reading.path.parent, listing.items, self.memory, self.perception)
             if not reading.program.targets:
                 return looked, None, None
             return looked, answer(looked, listing, self._labels(reading), reading.path), None
@@ -170,11 +173,23 @@ class Desk:
         if self.selected not in self.pictures.items:
             self.selected, self.changes = next(iter(self.pictures.items), None), {}
 
+    def hold(self, reading: Reading) -> bool:
+        """What `read` found is now what there is; whether it makes a program to ask."""
+        self.reading, self.stale = reading, reading.program is None
+        self._program = reading.program or self._program
+        return not self.stale
+
     def update(self, text: str | None = None) -> None:
         """Read the text and ask about the pictures, at once: for tests and for those without a loop of events."""
         self.text = self.text if text is None else text
-        self.reading = self.read(self.text)
-        self.take(*self.look(self.reading))
+        reading = self.read(self.text)
+        if self.hold(reading):
+            self.take(*self.look(reading))
+
+    def see_with(self, perception: str | None) -> None:
+        """Choose another perception, of those offered; None is the program's own."""
+        if perception is None or perception in self.eyes.offered:
+            self.perception = perception
 
     # Pictures and labels
 
@@ -193,7 +208,7 @@ class Desk:
     @property
     def question(self) -> Question | None:
         """What labels are about; None where the text asks nothing."""
-        program = None if self.reading is None else self.reading.program
+        program = self._program
         if program is None or not (program.targets or program.source.learning):
             return None
         return labelled_question(program)
@@ -266,8 +281,10 @@ class Desk:
     def learn(self, running: Learning, seconds: float | None = None) -> Learnt:
         """The program that the labels give; it is not put into the editor. Raises NsfrcError."""
         reading, looked = self.reading, self.looked
-        if reading is None or reading.program is None or looked is None:
+        if reading is None or reading.program is None:
             raise NsfrcError("mend the program first: what is to be learnt must be said without errors")
+        if looked is None:
+            raise NsfrcError(self.problem or "the pictures have not been looked at yet")
         if self.question is None:
             raise NsfrcError("the program does not say what is to be learnt: add :- learn(kp(image)).")
         made = lesson(reading.text, reading.path, reading.program)
@@ -279,7 +296,7 @@ class Desk:
 
     def saved_results(self, kind: str) -> bytes:
         """The rows as a file: csv or jsonl; html is the report. Raises NsfrcError where there are none."""
-        if self.answers is None or not self.answers.rows:
+        if self.answers is None or not self.answers.rows or self.stale:
             raise NsfrcError("there are no answers to save: add pictures, and mend the program")
         with tempfile.TemporaryDirectory(prefix="nsfrc-play-") as folder:
             path = Path(folder) / f"{self.name}.{kind}"
@@ -294,13 +311,14 @@ class Desk:
         """What a link to this page says. Pictures that were dropped in are not in it."""
         return link.State(self.text, self.name, tuple(self.pictures.made),
                           {name: dict(one) for name, one in self.labels.items() if one}, self.selected,
-                          dict(self.changes))
+                          dict(self.changes), self.perception)
 
     def reopen(self, found: link.State) -> None:
         """Put in place what a link says; names of sample figures that there are not are left out."""
         self.clear()
         self.text = found.text
         self._call(found.name)
+        self.see_with(found.perception)
         self.add_folder()
         for which in found.samples:
             with suppress(NsfrcError):

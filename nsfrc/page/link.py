@@ -20,7 +20,8 @@ MAX_SAMPLES = 40
 @dataclass(frozen=True)
 class State:
     """name: of the program, without a folder. samples: of which sample figures, in their order. labels: question →
-    picture → answer. selected: the picture whose reason is shown. facts: what was imagined of it.
+    picture → answer. selected: the picture whose reason is shown. facts: what was imagined of it. perception: one that
+    was chosen in the place of the program's own.
     """
 
     text: str = ""
@@ -29,12 +30,13 @@ class State:
     labels: dict[str, dict[str, str]] = field(default_factory=dict)
     selected: str | None = None
     facts: dict[str, float] = field(default_factory=dict)
+    perception: str | None = None
 
 
 def encode(state: State) -> str | None:
     """A state as letters and digits; None where it is too long for an address."""
     entries = {"v": VERSION, "text": state.text, "name": state.name, "samples": list(state.samples),
-               "labels": state.labels, "selected": state.selected, "facts": state.facts}
+               "labels": state.labels, "selected": state.selected, "facts": state.facts, "perception": state.perception}
     data = zlib.compress(json.dumps(entries, ensure_ascii=False).encode("utf-8", "surrogatepass"), 9)
     text = base64.urlsafe_b64encode(data).decode().rstrip("=")
     return text if len(text) <= MAX_LINK else None
@@ -66,12 +68,13 @@ def _state(found: Any) -> State:
     if not all(isinstance(value, int | float) and not isinstance(value, bool) and 0 <= value <= 1
                for value in facts.values()):
         raise ValueError("facts")
-    selected = found.get("selected")
+    selected, perception = found.get("selected"), found.get("perception")
     return State(
         _text(found.get("text", "")), _text(found.get("name", "program")), tuple(map(_text, samples)),
         {_text(question): {_text(name): _text(label) for name, label in _dict(one).items()}
          for question, one in labels.items()},
         None if selected is None else _text(selected), {atom: float(value) for atom, value in facts.items()},
+        None if perception is None else _text(perception),
     )
 
 

@@ -17,7 +17,7 @@ from nsfrc.inference.look_ahead import BATCH, MOST, Looker, sized
 from nsfrc.inference.predictor import Decoded, decode
 from nsfrc.inference.preparing import is_auto
 from nsfrc.models.model_file import find_model, is_model_file, is_pickled
-from nsfrc.perception import create
+from nsfrc.perception import create, names
 from nsfrc.perception.base import Perception
 from nsfrc.perception.vectors import Wishes
 from nsfrc.pipelines import PERCEPTION, object_count, wishes_of
@@ -71,19 +71,23 @@ class _Looker(Looker):
 class Eyes:
     """Perceptions, made when they are first asked for; those of all clients. One thread looks at a time.
 
-    perception: what the user names in the place of the programs' own.
+    perception: what the user of the command names in the place of the programs' own.
     """
 
     def __init__(self, perception: str | None = None) -> None:
         self.perception = perception
+        self.offered: tuple[str, ...] = tuple(dict.fromkeys([*([] if perception is None else [perception]), *names()]))
         self._models: dict[tuple[str, str, int, Wishes], Perception] = {}
 
-    def look(self, program: Program, folder: Path, items: Sequence[Item], memory: Memory) -> Looked:
+    def look(
+        self, program: Program, folder: Path, items: Sequence[Item], memory: Memory, perception: str | None = None
+    ) -> Looked:
         """What a program's perception sees in pictures; those in the memory are not looked at again.
 
-        folder: of the program. Raises NsfrcError where there is no such perception, or it may not run.
+        folder: of the program. perception: one of those offered, in the place of its own. Raises NsfrcError where there
+        is no such perception, or it may not run.
         """
-        name = self.perception or program.settings.perception or PERCEPTION
+        name = perception or program.settings.perception or PERCEPTION
         auto = is_auto(program)
         kind = name, MOST if auto else object_count(program), wishes_of(program.settings)
         model = self._model(kind, folder)

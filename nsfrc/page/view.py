@@ -67,7 +67,7 @@ class PageView:
     def _build(self) -> None:
         self.dark = ui.dark_mode(None)
         ui.add_head_html(f"<style>{style()}</style><script>{_resource('page.js')}</script>")
-        with ui.element("header").classes("top"):
+        with ui.element("header").classes("bar"):
             self._header()
         with ui.element("main").classes("columns"):
             with ui.element("section").classes("left").props('aria-label="program"'):
@@ -90,6 +90,9 @@ class PageView:
         names = {name: f"new: {name.replace('_', ' ')}" for name in TEMPLATES} | {n: n for n in shipped_programs()}
         self.choice = ui.select(names, label="Start from", with_input=True).props("dense outlined options-dense")
         self.choice.classes("samples").on_value_change(lambda event: self._open(event.value))
+        seen = {"": "the program's own"} | {name: name for name in self.desk.eyes.offered}
+        perception = ui.select(seen, label="Perception", value=self.desk.perception or "").classes("samples")
+        perception.props("dense outlined options-dense").on_value_change(lambda event: self._see_with(event.value))
         ui.element("div").classes("gap")
         with ui.button("Save", icon="save").props("flat dense no-caps"), ui.menu():
             ui.menu_item("Program (.pl)", self._save_program)
@@ -112,6 +115,10 @@ class PageView:
         self.choice.set_value(None)
         self.editor.put(self.desk.open(name))
         self.pictures.rebuild()
+        self._unread = True
+
+    def _see_with(self, perception: str) -> None:
+        self.desk.see_with(perception or None)
         self._unread = True
 
     def _use(self, text: str) -> None:
@@ -143,14 +150,15 @@ class PageView:
         reading = await _in(_reading, self.desk.read, text)
         if text != self.desk.text:
             return
-        self.desk.reading = reading
+        fine = self.desk.hold(reading)
         self.editor.show(reading)
-        self._unanswered = True
+        self._unanswered = self._unanswered or fine
+        self._unshown = True
 
     async def _answer(self) -> None:
         """Ask the program about the pictures."""
         reading = self.desk.reading
-        if not self._unanswered or reading is None:
+        if not self._unanswered or reading is None or reading.program is None:
             return
         self._unanswered = False
         found = await _in(_looking, self.desk.look, reading)

@@ -53,6 +53,7 @@ class DetailView:
             self._shown = ()
             return
         self.card.content = card(row, desk.answers.objects)
+        self.card.classes(add="stale" if desk.stale else "", remove="" if desk.stale else "stale")
         if row.V0 is None:
             return
         shown = desk.answers, desk.selected, desk.reading
@@ -117,7 +118,7 @@ def _empty(desk: Desk) -> str:
     if not len(desk.pictures):
         return '<p class="message">Drop a picture, or add sample figures.</p>'
     reading = desk.reading
-    if reading is not None and reading.program is None:
+    if desk.stale:
         return '<p class="message">The program has errors: mend them, and the answers are back.</p>'
     if reading is not None and reading.program is not None and not reading.program.targets:
         return '<p class="message">The program asks nothing yet: label pictures and learn a rule, or add a target.</p>'

@@ -26,7 +26,8 @@ class EditorView:
         self._marks: tuple[Mark, ...] = ()
         self._text = text
         keys: dict[str, Any] = {"Mod-s": lambda: save(), "Mod-Enter": self._fix_first, "F8": self._next}
-        self.editor = ui.codemirror(text, on_change=lambda event: typed(event.value), language="Erlang", keymap=keys)
+        self.editor = ui.codemirror(text, on_change=lambda event: typed(event.value), language="Erlang", keymap=keys,
+                                    line_wrapping=True)
         self.editor.classes("editor").props('aria-label="program"')
         self._at = -1
 

@@ -14,7 +14,7 @@ from nsfrc.inference.report_card import outlines, question_score, takes_part
 from nsfrc.inference.rows import Row
 from nsfrc.page.desk import Desk, totals
 from nsfrc.page.pictures import MAX_BYTES, PATTERNS, example_folders
-from nsfrc.questions import Question
+from nsfrc.questions import Question, short
 
 KEYS = """(event) => {
   if (event.target !== event.currentTarget) return;
@@ -148,6 +148,7 @@ class PicturesView:
             _set(card.boxes, "" if row is None else _boxes(row, desk))
             _set(card.caption, _caption(name, row, question, known[name].error if name in known else None))
             self._labels(card, name, question)
+        self.grid.classes(add="stale" if desk.stale else "", remove="" if desk.stale else "stale")
         self.note.text = _note(desk)
 
     def _labels(self, card: Card, name: str, question: Question | None) -> None:
@@ -155,6 +156,7 @@ class PicturesView:
         offered = () if question is None else question.answers
         if offered != card.offered:
             card.offered = offered
+            names = {} if question is None else short_names(question)
             card.labels.clear()
             with card.labels:
                 for answer in offered:
@@ -162,7 +164,7 @@ class PicturesView:
                     button.on("click.stop", lambda a=answer: self._label(name, a))
                     button.props["aria-label"] = f"{name} is {answer}"
                     with button:
-                        ui.label(answer.partition("(")[0] if question and not _alike(question) else answer)
+                        ui.label(names[answer])
         chosen = self.desk.label_of(name)
         for answer, button in zip(offered, card.labels, strict=True):
             on = answer == chosen
@@ -170,9 +172,17 @@ class PicturesView:
             button.props(f'aria-pressed={"true" if on else "false"}')
 
 
-def _alike(question: Question) -> bool:
-    """Whether its classes differ only in their arguments."""
-    return len({atom.partition("(")[0] for atom in question.atoms}) < len(question.atoms)
+def short_names(question: Question) -> dict[str, str]:
+    """What answers are called on buttons: classes by their predicates, or by the arguments in which they differ."""
+    atoms = question.atoms
+    if not question.of_classes:
+        return {answer: answer for answer in question.answers}
+    names = short(atoms)
+    columns = [*zip(*(atom.rstrip(")").replace("(", ",").split(",") for atom in atoms), strict=False)]
+    if names == atoms and (differ := [column for column in columns if len(set(column)) > 1]):
+        told = tuple(",".join(column[i] for column in differ) for i in range(len(atoms)))
+        names = told if len(set(told)) == len(told) else names
+    return dict(zip(atoms, names, strict=True)) | {answer: answer for answer in question.answers if answer not in atoms}
 
 
 def _set(element: ui.html, content: str) -> None:

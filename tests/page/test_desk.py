@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from copy import deepcopy
 from pathlib import Path
 
 import pytest
@@ -18,7 +19,7 @@ from nsfrc.page import link
 from nsfrc.page.desk import TEMPLATES, Desk, Learning, Start, shipped_text, start, totals
 from nsfrc.page.pictures import SAMPLES
 from nsfrc.page.reading import in_words, read_text, units
-from nsfrc.page.seen import Eyes
+from nsfrc.page.seen import Eyes, Memory
 
 RULES = """:- include('kandinsky.pl').
 :- type(object, slots(4)).
@@ -34,9 +35,18 @@ def eyes() -> Eyes:
     return Eyes()
 
 
+@pytest.fixture(scope="module")
+def seen(eyes: Eyes) -> Memory:
+    """What perception sees in the sample figures, looked at once for all tests."""
+    made = Desk(Start(RULES, Path.cwd() / "rules.pl", samples=("closeby",)), eyes)
+    made.update()
+    return made.memory
+
+
 @pytest.fixture
-def desk(eyes: Eyes, tmp_path: Path) -> Desk:
+def desk(eyes: Eyes, seen: Memory, tmp_path: Path) -> Desk:
     made = Desk(Start(RULES, tmp_path / "rules.pl", samples=("closeby",)), eyes)
+    made.memory = deepcopy(seen)
     made.update()
     return made
 
@@ -105,10 +115,13 @@ def test_pictures_are_looked_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch
 
 
 def test_errors_leave_the_pictures_alone(desk: Desk) -> None:
+    before = desk.answers
     desk.update(RULES.replace("closeby(A", "close_by(A"))
-    assert desk.answers is None and len(desk.pictures) == SAMPLES
+    assert desk.stale and desk.answers is before and len(desk.pictures) == SAMPLES
+    with pytest.raises(NsfrcError, match="no answers to save"):
+        desk.saved_results("csv")
     desk.update(RULES)
-    assert desk.answers is not None and len(desk.answers.rows) == SAMPLES
+    assert not desk.stale and desk.answers is not None and len(desk.answers.rows) == SAMPLES
 
 
 def test_a_file_that_is_no_picture_has_its_error(desk: Desk) -> None:
@@ -302,6 +315,16 @@ def test_programs_with_slots_for_all_objects_and_with_classes(desk: Desk) -> Non
     desk.label(next(iter(desk.pictures.items)), "circles(img,2)")
     desk.update()
     assert totals(desk)["labelled"] == 1
+
+
+def test_another_perception(desk: Desk) -> None:
+    desk.see_with("evil:Model")
+    assert desk.perception is None
+    desk.update(":- perception('slot_attention').\n" + RULES)
+    desk.see_with("yolo")
+    desk.update()
+    assert desk.problem is None and desk.answers is not None and desk.answers.session.perception == "yolo"
+    assert link.decode(link.encode(desk.state()) or "").perception == "yolo"
 
 
 def test_saved_files(desk: Desk) -> None:
