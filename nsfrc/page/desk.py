@@ -19,7 +19,7 @@ from nsfrc.learning.results import Learnt
 from nsfrc.learning.search import Progress
 from nsfrc.page import link
 from nsfrc.page.answers import Answers, Fact, answer
-from nsfrc.page.learning import labelled_question, learn, lesson
+from nsfrc.page.learning import labelled_questions, learn, lesson
 from nsfrc.page.pictures import FREE, PATTERNS, SCENES, Pictures, example_folders
 from nsfrc.page.reading import Reading, read_text
 from nsfrc.page.seen import Eyes, Looked, Memory
@@ -124,6 +124,7 @@ class Desk:
         self.answers: Answers | None = None
         self.looked: Looked | None = None
         self.perception = eyes.perception
+        self.asked: str | None = None  # the question that was chosen, of several
         self.stale = False  # whether the text has errors, so that answers are those of the last program without any
         self._program: Program | None = None
         self.problem: str | None = None
@@ -206,12 +207,17 @@ class Desk:
         self.answers, self.selected = None, None
 
     @property
+    def questions(self) -> tuple[Question, ...]:
+        """What labels can be about."""
+        program = self._program
+        return () if program is None or not (program.targets or program.source.learning) else \
+            labelled_questions(program)
+
+    @property
     def question(self) -> Question | None:
         """What labels are about; None where the text asks nothing."""
-        program = self._program
-        if program is None or not (program.targets or program.source.learning):
-            return None
-        return labelled_question(program)
+        questions = self.questions
+        return next((one for one in questions if one.name == self.asked), questions[0] if questions else None)
 
     def label(self, name: str, answer_: str) -> None:
         """Click a label: it is there, or, if it was, no more."""
@@ -285,9 +291,10 @@ class Desk:
             raise NsfrcError("mend the program first: what is to be learnt must be said without errors")
         if looked is None:
             raise NsfrcError(self.problem or "the pictures have not been looked at yet")
-        if self.question is None:
+        question = self.question
+        if question is None:
             raise NsfrcError("the program does not say what is to be learnt: add :- learn(kp(image)).")
-        made = lesson(reading.text, reading.path, reading.program)
+        made = lesson(reading.text, reading.path, reading.program, question)
         self.learnt = learn(made, looked, self.labelled(), list(looked.known), running.tell, running.stop.is_set,
                             seconds)
         return self.learnt

@@ -40,19 +40,17 @@ class Lesson:
     question: Question
 
 
-def labelled_question(program: Program) -> Question:
-    """What labels are about: what the program says is to be learnt, or else its classes or its first target."""
+def labelled_questions(program: Program) -> tuple[Question, ...]:
+    """What labels can be about: what the program says is to be learnt, or else all that it asks, classes first."""
     if program.source.learning is not None:
-        return asked(program)[0]
-    questions = program.questions
-    return next((one for one in questions if one.of_classes), questions[0])
+        return asked(program)
+    return tuple(sorted(program.questions, key=lambda one: not one.of_classes))
 
 
-def lesson(text: str, path: Path, program: Program) -> Lesson:
+def lesson(text: str, path: Path, program: Program, question: Question) -> Lesson:
     """The text as `nsfrc learn` takes it: rules that it has for its question are taken out. Raises NsfrcError."""
     source = SourceText.of(None, text, str(path))
     if program.source.learning is None:
-        question = labelled_question(program)
         source = SourceText.of(None, _without_rules(source, program, question), str(path))
     base = compile_base(source)
     return Lesson(source, base, asked(base)[0])

@@ -112,8 +112,17 @@ def units(text: str, offset: int) -> int:
 
 
 def in_words(reading: Reading) -> Iterator[tuple[int, str, str, str]]:
-    """The clauses of a program: number, text, words, and what it costs and what to know of it."""
-    for clause in reading.told.get("clauses", ()):
+    """The clauses of a program: number, text, words, and what it costs and what to know of it.
+
+    What is to be learnt has a clause in the place of those that are not known yet, which is left out.
+    """
+    if reading.program is None:
+        return
+    source = reading.program.source
+    unknown = set() if source.learning is None else {target.key for target in source.learning.targets}
+    for clause in reading.told["clauses"]:
+        if source.clauses[clause["number"] - 1].head.key in unknown:
+            continue
         rows = clause["plan_rows"]
         costs = f"{rows:,} row{'s' * (rows != 1)}, {clause['share']:.0%} of all"
         yield clause["number"], clause["clause"], clause["words"], " ".join([*clause["notes"], costs])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import logging
 import socket
 
 from nicegui import app, ui
@@ -43,6 +44,7 @@ def serve(begin: Start, eyes: Eyes, host: str, port: int, show: bool) -> None:
         """Load perception and kernels while the browser loads the page."""
         in_background(lambda: warm_up(begin, eyes))
 
+    logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns of marks that came too late for the text
     ui.page("/", title="nsfrc play", favicon=ICON, dark=None)(page)
     app.add_middleware(Guard, local=host in LOOPBACK)
     app.on_startup(warm)

@@ -69,8 +69,11 @@ class DetailView:
         self.list.clear()
         self.sliders.clear()
         question = self.desk.question
-        self.explained.text = "" if question is None or not facts else (
-            f"The facts that move the score of {question.name} most; beside each, by how much per unit.")
+        asked = "" if question is None else question.name
+        self.explained.text = "" if not facts else (
+            f"The facts that move the score of {asked} most; beside each, by how much per unit."
+            if any(fact.pull for fact in facts) else
+            f"No fact alone moves the score of {asked} a little; these are what the reason rests on.")
         for fact in facts:
             self._add(fact)
 

@@ -122,7 +122,10 @@ def _summary(reading: Reading) -> str:
 
 def words_html(reading: Reading) -> str:
     """The program in words, and what else `nsfrc explain` says."""
+    learning = None if reading.program is None else reading.program.source.learning
     asked = ", ".join(reading.told["targets"]) or "nothing yet"
+    if learning is not None:
+        asked = f"{', '.join(map(str, learning.targets))}, of which a rule is to be learnt"
     items = [f'<li id="rule-{number}"><p>{escape(words)}</p><code>{escape(clause)}</code>'
              f'<span class="cost">{escape(notes)}</span></li>' for number, clause, words, notes in in_words(reading)]
     more = escape(as_text(reading.told))

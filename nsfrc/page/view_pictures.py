@@ -60,7 +60,14 @@ class PicturesView:
             samples.on_value_change(lambda event: self._sample(event.value, samples))
             if self.desk.begin.images is not None:
                 ui.button("Folder", icon="folder_open", on_click=self._folder).props("flat dense no-caps")
+            self.asked = ui.select([], label="Question").classes("samples").props("dense outlined options-dense")
+            self.asked.on_value_change(lambda event: self._ask(event.value))
             ui.button("Clear", icon="delete_sweep", on_click=self._clear).props("flat dense no-caps")
+
+    def _ask(self, name: str | None) -> None:
+        if name is not None and name != self.desk.asked:
+            self.desk.asked = name
+            self._labelled()
 
     async def _dropped(self, event: events.UploadEventArguments) -> None:
         try:
@@ -137,6 +144,9 @@ class PicturesView:
     def show(self) -> None:
         """Bring all cards to what the desk has."""
         desk, question = self.desk, self.desk.question
+        names = [one.name for one in desk.questions]
+        self.asked.set_visibility(len(names) > 1)
+        self.asked.set_options(names, value=None if question is None else question.name)
         rows = {} if desk.answers is None else desk.answers.by_name
         known = {} if desk.looked is None else desk.looked.known
         for name, card in self.cards.items():
@@ -208,7 +218,7 @@ def _caption(name: str, row: Row | None, question: Question | None, error: str |
     kind, sign = MARKS[said.right]
     why = (said.reason or "").partition("\n")[0].removeprefix(f"{question.best(row.scores)} {score:.2f}").lstrip(": ")
     return (f'{lead}<p class="score {kind}"><meter min="0" max="1" value="{score:.4f}"></meter><b>{score:.2f}</b> '
-            f'<span>{escape(said.answer or "")}</span> <i>{sign}</i></p>'
+            f'<span>{escape(short_names(question).get(said.answer or "", ""))}</span> <i>{sign}</i></p>'
             f'<p class="because" title="{escape(said.reason or "")}">{escape(why)}</p>')
 
 
@@ -217,6 +227,8 @@ def _note(desk: Desk) -> str:
     parts = [f"{count['pictures']} pictures, {count['labelled']} labelled"]
     if count["right"] + count["wrong"]:
         parts.append(f"{count['right']} of {count['right'] + count['wrong']} right")
+    if desk.stale:
+        parts.append("the text has errors: answers are those of the last version without any")
     if desk.left_out:
         parts.append(f"{desk.left_out} of the folder are left out")
     return " · ".join(parts)

@@ -327,6 +327,20 @@ def test_another_perception(desk: Desk) -> None:
     assert link.decode(link.encode(desk.state()) or "").perception == "yolo"
 
 
+def test_labels_of_one_of_several_questions(desk: Desk) -> None:
+    both = RULES.replace("target(kp(img))", "target([kp(img), blue(img)])")
+    desk.update(f"{both}blue(X) :- in(O, X), color(O, blue).\n")
+    assert [one.name for one in desk.questions] == ["kp(img)", "blue(img)"]
+    desk.asked = "blue(img)"
+    for number in range(8):
+        blue = any(shape.color == "blue" for shape in figure("closeby", 0, number).figure.shapes)
+        desk.label(f"closeby {number}", "true" if blue else "false")
+    desk.update()
+    assert totals(desk)["right"] == 8 and set(desk.labels) == {"blue(img)"}
+    learnt = desk.learn(Learning())
+    assert [one.text for one in learnt.clauses] == ["blue(X) :- in(A, X), color(A, blue)."]
+
+
 def test_saved_files(desk: Desk) -> None:
     page = desk.saved_results("html").decode()
     assert "<html" in page and "closeby 0" in page

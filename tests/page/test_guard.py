@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import importlib.util
+import re
 import socket
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+import nsfrc
 from nsfrc.page.guard import MAX_BODY, Guard, refusal
 from tests.cli.support import Run
 
@@ -65,6 +67,15 @@ def test_what_is_refused_reaches_nothing() -> None:
 
     assert asyncio.run(spoken(request(host="evil.example")))[0]["status"] == 403
     assert asyncio.run(spoken(request("websocket", host="evil.example")))[0]["type"] == "websocket.close"
+
+
+def test_nicegui_is_for_the_server_and_the_widgets_alone() -> None:
+    importers = {path.name for path in Path(nsfrc.__file__).parent.rglob("*.py")
+                 if re.search(r"^\s*(from|import) nicegui", path.read_text(), re.MULTILINE)}
+    assert importers == {"server.py", "view.py", "view_detail.py", "view_editor.py", "view_pictures.py"}
+    imported = {path.name for path in Path(nsfrc.__file__).parent.rglob("*.py")
+                if re.search(r"nsfrc\.page\.(server|view)", path.read_text())}
+    assert imported == {"play.py", "server.py", "view.py"}
 
 
 def test_mistakes_on_the_command_line(run: Run, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
