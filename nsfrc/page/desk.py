@@ -86,9 +86,14 @@ def _suiting(name: str) -> str:
     return name if name in PATTERNS else FREE
 
 
+def plain(text: str) -> str:
+    """A text with the ends of lines that the editor has, so that places in both are the same."""
+    return text.replace("\r\n", "\n").replace("\r", "\n")
+
+
 def _text(path: Path) -> str:
     try:
-        return path.read_text(encoding="utf-8-sig")
+        return plain(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise NsfrcError(f"cannot read {path}: {error.strerror}") from None
     except UnicodeDecodeError:
@@ -323,7 +328,7 @@ class Desk:
     def reopen(self, found: link.State) -> None:
         """Put in place what a link says; names of sample figures that there are not are left out."""
         self.clear()
-        self.text = found.text
+        self.text = plain(found.text)
         self._call(found.name)
         self.see_with(found.perception)
         self.add_folder()

@@ -11,7 +11,6 @@ import torch
 
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Item
-from nsfrc.inference.images import quietly
 from nsfrc.inference.known import Known
 from nsfrc.inference.look_ahead import BATCH, MOST, Looker, sized
 from nsfrc.inference.predictor import Decoded, decode
@@ -94,7 +93,7 @@ class Eyes:
         known = memory.of(model, kind)
         new = [item for item in items if item.name not in known]
         looker, size = _Looker(model, "cpu"), model.piece or BATCH
-        with quietly(), torch.no_grad():
+        with np.errstate(all="ignore"), torch.no_grad():  # whether numbers are finite is looked at
             for first in range(0, len(new), size):
                 known |= looker([looker.decode(item) for item in new[first : first + size]])
         here = {item.name: known[item.name] for item in items}
@@ -123,13 +122,17 @@ class Eyes:
 
 
 class Memory:
-    """What was seen on the pictures of one client, by what looked."""
+    """What was seen on the pictures of one client, by what looked; the last few of these."""
 
     def __init__(self) -> None:
         self._seen: dict[tuple[str, Kind], dict[str, Known]] = {}
 
     def of(self, model: Perception, kind: Kind) -> dict[str, Known]:
-        return self._seen.setdefault((model.identity, kind), {})
+        key = model.identity, kind
+        self._seen[key] = self._seen.pop(key, {})
+        while len(self._seen) > MODELS:
+            self._seen.pop(next(iter(self._seen)))
+        return self._seen[key]
 
     def clear(self) -> None:
         self._seen.clear()

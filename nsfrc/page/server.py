@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import logging
 import socket
+import warnings
 
 from nicegui import app, ui
 from starlette.requests import Request
@@ -44,6 +45,7 @@ def serve(begin: Start, eyes: Eyes, host: str, port: int, show: bool) -> None:
         """Load perception and kernels while the browser loads the page."""
         in_background(lambda: warm_up(begin, eyes))
 
+    warnings.filterwarnings("ignore", module=r"PIL\.")  # for the whole process, as threads read pictures
     logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns of marks that came too late for the text
     ui.page("/", title="nsfrc play", favicon=ICON, dark=None)(page)
     app.add_middleware(Guard, local=host in LOOPBACK)

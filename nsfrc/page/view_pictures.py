@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from html import escape
@@ -20,6 +21,7 @@ KEYS = """(event) => {
   if (event.target !== event.currentTarget) return;
   if (["t", "f", "Enter", " "].includes(event.key)) { event.preventDefault(); emit(event.key); }
 }"""
+STOP = re.compile(r' tabindex="-?[0-9]"')
 MARKS = {True: ("right", "✓"), False: ("wrong", "✗"), None: ("open", "")}
 
 
@@ -75,7 +77,7 @@ class PicturesView:
         except NsfrcError as error:
             ui.notify(str(error), type="negative")
             return
-        self.upload.reset()
+        self.upload.run_method("removeUploadedFiles")  # others may still be on their way
         self.rebuild()
         self._changed()
 
@@ -203,7 +205,8 @@ def _set(element: ui.html, content: str) -> None:
 def _boxes(row: Row, desk: Desk) -> str:
     if row.V0 is None or desk.answers is None:
         return ""
-    return outlines(row, row.V0, desk.answers.objects, takes_part(row, desk.answers.objects))
+    drawn = outlines(row, row.V0, desk.answers.objects, takes_part(row, desk.answers.objects))
+    return STOP.sub("", drawn)  # Tab goes from picture to picture here
 
 
 def _caption(name: str, row: Row | None, question: Question | None, error: str | None) -> str:

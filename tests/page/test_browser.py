@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import http.client
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -81,15 +82,43 @@ def at_end_of(page: Any, words: str) -> None:
     }""", words)
 
 
-def drop(page: Any, name: str, data: bytes) -> None:
-    """Drop a file onto the page."""
-    page.evaluate("""([name, data]) => {
-        const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+def drop(page: Any, *pictures: tuple[str, bytes]) -> None:
+    """Drop files onto the page."""
+    page.evaluate("""(pictures) => {
         const files = new DataTransfer();
-        files.items.add(new File([bytes], name, { type: "image/png" }));
+        for (const [name, data] of pictures) {
+            const bytes = Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+            files.items.add(new File([bytes], name, { type: "image/png" }));
+        }
         document.querySelector("main").dispatchEvent(
             new DragEvent("drop", { dataTransfer: files, bubbles: true, cancelable: true }));
-    }""", [name, base64.b64encode(data).decode()])
+    }""", [(name, base64.b64encode(data).decode()) for name, data in pictures])
+
+
+def drawn(number: int) -> bytes:
+    return png(render(figure("closeby", 0, number).figure))
+
+
+def test_strangers_are_refused(address: str) -> None:
+    """Other sites, by their names and from the same browser, at the page and behind it."""
+    host = address.removeprefix("http://").rstrip("/")
+    socket = "/_nicegui_ws/socket.io/?EIO=4&transport="
+    upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
+               "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
+
+    def status(path: str, **headers: str) -> int:
+        connection = http.client.HTTPConnection(host, timeout=WAIT)
+        try:
+            connection.request("GET", path, headers=headers)
+            return connection.getresponse().status
+        finally:
+            connection.close()
+
+    assert status("/") == 200 and status("/", Host="evil.example") == 403
+    assert status(f"{socket}polling", Origin=f"http://{host}") == 200
+    assert status(f"{socket}polling", Origin="http://evil.example") == 403
+    assert status(f"{socket}websocket", Origin="http://evil.example", **upgrade) == 403
+    assert status("/etc/passwd") == status("/../../etc/passwd") == 404
 
 
 def test_a_mistake_is_marked_and_mended(page: Any) -> None:
@@ -115,7 +144,7 @@ def test_no_typed_text_is_lost(page: Any) -> None:
 
 
 def test_from_a_dropped_picture_to_a_learnt_rule(page: Any) -> None:
-    drop(page, "mine.png", png(render(figure("closeby", 0, 0).figure)))
+    drop(page, ("mine.png", drawn(0)))
     expect(page.locator(".answer .reason")).to_contain_text("because")
     expect(page.locator(".shot .object")).not_to_have_count(0)
     score = page.locator(".shot .score b")
@@ -131,6 +160,12 @@ def test_from_a_dropped_picture_to_a_learnt_rule(page: Any) -> None:
     page.get_by_role("button", name="As it was seen").click()
     expect(now).to_have_text(f"{before:.2f}")
 
+    drop(page, ("a.png", drawn(0)), ("a.png", drawn(1)), ("b.png", b"nothing"))
+    expect(page.locator(".shot .score")).to_have_count(3)
+    expect(page.locator(".shot .failed")).to_contain_text("not an image")
+    page.get_by_role("button", name="Clear").click()
+    expect(page.locator(".shot")).to_have_count(0)
+    drop(page, ("mine.png", drawn(0)))
     page.get_by_label("Add samples").click()
     page.get_by_role("option", name="Figures: closeby").click()
     expect(page.locator(".shot .score")).to_have_count(13)

@@ -288,6 +288,14 @@ def test_no_code_that_a_program_names_is_run(name: str, eyes: Eyes, tmp_path: Pa
     assert not (tmp_path / "ran").exists()
 
 
+def test_ends_of_lines_are_those_of_the_editor(tmp_path: Path, eyes: Eyes) -> None:
+    (tmp_path / "rules.pl").write_bytes(RULES.replace("\n", "\r\n").encode())
+    desk = Desk(start(str(tmp_path / "rules.pl")), eyes)
+    assert desk.text == RULES and desk.path == tmp_path / "rules.pl"
+    desk.reopen(link.State(RULES.replace("\n", "\r")))
+    assert desk.text == RULES
+
+
 def test_the_name_in_a_link_names_no_folder(eyes: Eyes, tmp_path: Path) -> None:
     desk = Desk(Start("", tmp_path / "rules.pl"), eyes)
     desk.reopen(link.State(RULES, "../../elsewhere/rules"))
