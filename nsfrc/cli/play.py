@@ -45,7 +45,7 @@ def command(
     """
     _refuse(program, perception)
     from nsfrc.inference.given import gather
-    from nsfrc.page.desk import start
+    from nsfrc.page.begin import start
     from nsfrc.page.guard import LOOPBACK
     from nsfrc.page.seen import Eyes
     from nsfrc.page.server import free_port, serve

@@ -1,5 +1,6 @@
 """`nsfrc play`, a local page: what it knows and does, and the widgets that show it.
 
+    begin       what a page begins with: programs and templates
     reading     the text in the editor: what is wrong with it and where, the program, the program in words
     pictures    the pictures on the page, and sample figures
     seen        perception looks at each picture once

@@ -101,9 +101,10 @@ class Pictures:
         while own in self.items:
             number += 1
             own = f"{name} ({number})"
-        path, label = (NOWHERE / own, None) if item is None else (item.path, item.label)
-        self.items[own] = Item(path, own, label, None if item is None else item.error,
-                               image if item is None else item.image)
+        # The path of a file is where it is read from, and in no row: a report that is saved elsewhere leads nowhere.
+        given = Item(NOWHERE / own, own, image=image) if item is None else item
+        self.items[own] = Item(NOWHERE / own, own, given.label, given.error,
+                               given.path if given.image is None else given.image)
         return own
 
 

@@ -11,10 +11,11 @@ from nicegui import app, ui
 from starlette.requests import Request
 
 from nsfrc.errors import NsfrcError
-from nsfrc.page.desk import Start, warm_up
+from nsfrc.page.begin import Start
+from nsfrc.page.desk import warm_up
 from nsfrc.page.guard import LOOPBACK, Guard
 from nsfrc.page.seen import Eyes
-from nsfrc.page.view import PageView, in_background
+from nsfrc.page.view import PageView, in_background, stop_all
 
 ICON = ('<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 32 32"><circle cx="10" cy="21" r="7" fill="#2a4bd7"/>'
         '<path d="M21 5l8 14H13z" fill="#ad2323"/></svg>')
@@ -50,5 +51,6 @@ def serve(begin: Start, eyes: Eyes, host: str, port: int, show: bool) -> None:
     ui.page("/", title="nsfrc play", favicon=ICON, dark=None)(page)
     app.add_middleware(Guard, local=host in LOOPBACK)
     app.on_startup(warm)
+    app.on_shutdown(stop_all)
     ui.run(host=host, port=port, show=show, reload=False, title="nsfrc play", favicon=ICON, dark=None,
            show_welcome_message=False, reconnect_timeout=30)

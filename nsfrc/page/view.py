@@ -14,7 +14,8 @@ from nicegui import ui
 from nsfrc.compiler.parse import shipped_programs
 from nsfrc.errors import NsfrcError
 from nsfrc.page import link
-from nsfrc.page.desk import TEMPLATES, Desk, Learning, Start
+from nsfrc.page.begin import TEMPLATES, Start
+from nsfrc.page.desk import Desk, Learning
 from nsfrc.page.seen import Eyes
 from nsfrc.page.view_detail import DetailView
 from nsfrc.page.view_editor import EditorView
@@ -28,6 +29,7 @@ CARDS = "/* Cards */"  # where the part of the report's style begins that the pa
 _reading = ThreadPoolExecutor(1, "read")
 _looking = ThreadPoolExecutor(1, "look")
 _learning = ThreadPoolExecutor(1, "learn")
+_searches: set[Learning] = set()
 
 
 async def _in(pool: ThreadPoolExecutor, work: Callable[..., Any], *arguments: Any) -> Any:
@@ -37,6 +39,12 @@ async def _in(pool: ThreadPoolExecutor, work: Callable[..., Any], *arguments: An
 def in_background(work: Callable[[], Any]) -> None:
     """Do something in the thread that looks at pictures, before what comes later."""
     _looking.submit(work)
+
+
+def stop_all() -> None:
+    """Ask every search to end, as the server does."""
+    for search in list(_searches):
+        search.stop.set()
 
 
 class PageView:
@@ -184,9 +192,10 @@ class PageView:
     async def _learn(self) -> None:
         if self._search is not None:
             return
-        self._search = Learning()
+        self._search = search = Learning()
+        _searches.add(search)
         try:
-            learnt = await _in(_learning, self.desk.learn, self._search)
+            learnt = await _in(_learning, self.desk.learn, search)
         except NsfrcError as error:
             ui.notify(str(error), type="warning", multi_line=True, timeout=0, close_button="Close")
         else:
@@ -195,6 +204,7 @@ class PageView:
             stopped = [] if learnt.complete else ["the search was stopped: this is the best so far"]
             self.learning.show(learnt.text, rules, [*learnt.remarks, *stopped])
         finally:
+            _searches.discard(search)
             self._search = None
             self.learning.running(False)
 

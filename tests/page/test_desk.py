@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import base64
 import json
+import zlib
 from copy import deepcopy
 from pathlib import Path
 
@@ -16,7 +18,8 @@ from nsfrc.inference.given import gather
 from nsfrc.inference.results import infer
 from nsfrc.learning.results import NothingLearnt
 from nsfrc.page import link
-from nsfrc.page.desk import TEMPLATES, Desk, Learning, Start, shipped_text, start, totals
+from nsfrc.page.begin import TEMPLATES, Start, shipped_text, start
+from nsfrc.page.desk import Desk, Learning, totals
 from nsfrc.page.pictures import SAMPLES
 from nsfrc.page.reading import in_words, read_text, units
 from nsfrc.page.seen import Eyes, Memory
@@ -255,9 +258,6 @@ def test_a_link_holds_what_is_on_the_page(desk: Desk, eyes: Eyes) -> None:
     {"v": 1, "labels": {"kp(img)": []}}, {"v": 1, "facts": {"in(obj1,img)": 7}}, {"v": 1, "selected": {}},
 ])
 def test_links_of_others_are_refused(entries: object) -> None:
-    import base64
-    import zlib
-
     address = base64.urlsafe_b64encode(zlib.compress(json.dumps(entries).encode())).decode().rstrip("=")
     with pytest.raises(NsfrcError, match="link is damaged"):
         link.decode(address)
@@ -266,9 +266,6 @@ def test_links_of_others_are_refused(entries: object) -> None:
 
 
 def test_a_link_does_not_unpack_without_end() -> None:
-    import base64
-    import zlib
-
     bomb = base64.urlsafe_b64encode(zlib.compress(b" " * 20_000_000, 9)).decode().rstrip("=")
     assert len(bomb) < link.MAX_LINK
     with pytest.raises(NsfrcError, match="too long"):
@@ -351,7 +348,7 @@ def test_labels_of_one_of_several_questions(desk: Desk) -> None:
 
 def test_saved_files(desk: Desk) -> None:
     page = desk.saved_results("html").decode()
-    assert "<html" in page and "closeby 0" in page
+    assert "<html" in page and "closeby 0" in page and "href=\"../" not in page
     lines = desk.saved_results("jsonl").decode().splitlines()
     assert len(lines) == SAMPLES and json.loads(lines[0])["file"] == "closeby 0"
     desk.clear()
