@@ -62,7 +62,7 @@ class Desk:
         self._program: Program | None = None
         self.problem: str | None = None
         self.learnt: Learnt | None = None
-        self.left_out = 0
+        self.left_out, self.seeing = 0, ""
         if begin.images is not None:
             self.add_folder()
         for name in begin.samples:
@@ -94,16 +94,20 @@ class Desk:
         assert reading.program is not None
         listing = self.pictures.listing()
         try:
-            looked = self.eyes.look(reading.program, reading.path.parent, listing.items, self.memory, self.perception)
+            looked = self.eyes.look(reading.program, reading.path.parent, listing.items, self.memory, self.perception,
+                                    self._seeing)
             if not reading.program.targets:
                 return looked, None, None
             return looked, answer(looked, listing, self._labels(reading), reading.path), None
         except NsfrcError as error:
             return None, None, str(error)
 
+    def _seeing(self, done: int, of: int) -> None:
+        self.seeing = f"looking at pictures: {done} of {of}"
+
     def take(self, looked: Looked | None, answers: Answers | None, problem: str | None) -> None:
         """What `look` found is now what there is."""
-        self.looked, self.answers, self.problem = looked, answers, problem
+        self.looked, self.answers, self.problem, self.seeing = looked, answers, problem, ""
         if self.selected not in self.pictures.items:
             self.selected, self.changes = next(iter(self.pictures.items), None), {}
 

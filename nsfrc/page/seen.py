@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -79,12 +79,13 @@ class Eyes:
         self._models: dict[tuple[str, str, int, Wishes], Perception] = {}
 
     def look(
-        self, program: Program, folder: Path, items: Sequence[Item], memory: Memory, perception: str | None = None
+        self, program: Program, folder: Path, items: Sequence[Item], memory: Memory, perception: str | None = None,
+        tell: Callable[[int, int], None] = lambda done, of: None,
     ) -> Looked:
         """What a program's perception sees in pictures; those in the memory are not looked at again.
 
-        folder: of the program. perception: one of those offered, in the place of its own. Raises NsfrcError where there
-        is no such perception, or it may not run.
+        folder: of the program. perception: one of those offered, in the place of its own. tell: is called with how many
+        of how many are looked at. Raises NsfrcError where there is no such perception, or it may not run.
         """
         name = perception or program.settings.perception or PERCEPTION
         auto = is_auto(program)
@@ -95,6 +96,7 @@ class Eyes:
         looker, size = _Looker(model, "cpu"), model.piece or BATCH
         with np.errstate(all="ignore"), torch.no_grad():  # whether numbers are finite is looked at
             for first in range(0, len(new), size):
+                tell(first, len(new))
                 known |= looker([looker.decode(item) for item in new[first : first + size]])
         here = {item.name: known[item.name] for item in items}
         made = sized(program, here) if auto else None

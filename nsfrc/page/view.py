@@ -179,6 +179,8 @@ class PageView:
         """Bring the widgets up to date."""
         if self._search is not None:
             self.learning.running(True, self._search.told)
+        if self.desk.seeing:
+            self.pictures.note.text = self.desk.seeing
         if not self._unshown:
             return
         self._unshown = False

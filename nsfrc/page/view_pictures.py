@@ -161,7 +161,7 @@ class PicturesView:
             _set(card.caption, _caption(name, row, question, known[name].error if name in known else None))
             self._labels(card, name, question)
         self.grid.classes(add="stale" if desk.stale else "", remove="" if desk.stale else "stale")
-        self.note.text = _note(desk)
+        self.note.text = note(desk)
 
     def _labels(self, card: Card, name: str, question: Question | None) -> None:
         """Buttons for the labels, made anew where others are to be offered."""
@@ -225,7 +225,10 @@ def _caption(name: str, row: Row | None, question: Question | None, error: str |
             f'<p class="because" title="{escape(said.reason or "")}">{escape(why)}</p>')
 
 
-def _note(desk: Desk) -> str:
+def note(desk: Desk) -> str:
+    """How many pictures there are, and what happens with them."""
+    if desk.seeing:
+        return desk.seeing
     count = totals(desk)
     parts = [f"{count['pictures']} pictures, {count['labelled']} labelled"]
     if count["right"] + count["wrong"]:

@@ -143,6 +143,27 @@ def test_no_typed_text_is_lost(page: Any) -> None:
     assert "".join(text_of(page).split()) == "".join((RULES + typed).split())  # the editor indents
 
 
+def test_keyboard_narrow_and_dark(page: Any) -> None:
+    page.set_viewport_size({"width": 380, "height": 800})
+    page.emulate_media(color_scheme="dark")
+    expect(page.locator("body.body--dark")).to_have_count(1)
+    drop(page, ("mine.png", drawn(0)))
+    expect(page.locator(".shot .score")).to_have_count(1)
+    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+    shot = page.locator(".shot")
+    shot.focus()
+    page.keyboard.press("f")
+    expect(page.locator(".shot .wrong")).to_have_count(1)
+    page.keyboard.press("t")
+    expect(page.get_by_role("button", name="mine.png is true")).to_have_attribute("aria-pressed", "true")
+    at_end_of(page, "in(B, X), close")
+    page.keyboard.type("r")
+    expect(page.locator(".finding")).to_have_count(1)
+    page.keyboard.press("Control+Enter")
+    expect(page.locator(".status")).to_contain_text("fine")
+    assert text_of(page) == RULES
+
+
 def test_from_a_dropped_picture_to_a_learnt_rule(page: Any) -> None:
     drop(page, ("mine.png", drawn(0)))
     expect(page.locator(".answer .reason")).to_contain_text("because")

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from nsfrc.benchmarks.tiny_detector import write_tiny
 from nsfrc.data.kandinsky import figure
 from nsfrc.data.png import png
 from nsfrc.data.render import render
@@ -23,6 +24,7 @@ from nsfrc.page.desk import Desk, Learning, totals
 from nsfrc.page.pictures import SAMPLES
 from nsfrc.page.reading import in_words, read_text, units
 from nsfrc.page.seen import Eyes, Memory
+from tests.perception.test_model_file import PROGRAM, paint
 
 RULES = """:- include('kandinsky.pl').
 :- type(object, slots(4)).
@@ -107,6 +109,22 @@ def test_rows_are_those_of_infer(tmp_path: Path, eyes: Eyes) -> None:
     assert [(row.file, row.scores, row.answer, row.reason) for row in desk.answers.rows] == [
         (row.file, row.scores, row.answer, row.reason) for row in there]
     assert desk.saved_results("csv") == there.write(tmp_path / "rows.csv").read_bytes()
+
+
+@pytest.mark.parametrize("named", ["in the program", "on the command line"])
+def test_a_detector_of_ones_own(named: str, tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    write_tiny(tmp_path / "tiny.onnx")
+    (tmp_path / "photos").mkdir()
+    paint(tmp_path / "photos" / "a.png", {(0, 0): "red", (3, 2): "blue", (1, 1): "red"})
+    paint(tmp_path / "photos" / "b.png", {(1, 0): "green"}, (64, 32))
+    (tmp_path / "rules.pl").write_text(PROGRAM)
+    own = Eyes(None if named == "in the program" else str(tmp_path / "tiny.onnx"))
+    desk = Desk(start(str(tmp_path / "rules.pl"), gather(tmp_path / "photos")), own)
+    desk.update()
+    assert desk.problem is None and desk.answers is not None, desk.problem
+    there = infer(tmp_path / "photos", tmp_path / "rules.pl")
+    assert [(row.scores, row.reason) for row in desk.answers.rows] == [(row.scores, row.reason) for row in there]
 
 
 def test_pictures_are_looked_at_once(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
