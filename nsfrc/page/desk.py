@@ -167,12 +167,6 @@ class Desk:
         else:
             own[name] = answer_
 
-    def label_of(self, name: str) -> str | None:
-        question = self.question
-        if question is None:
-            return None
-        return self.labels.get(question.name, {}).get(name) or self._of_folder(question).get(name)
-
     def labelled(self) -> dict[str, str]:
         """The labels of the question, by picture: what was clicked, else what folders say."""
         question = self.question

@@ -27,7 +27,7 @@ MARKS = {True: ("right", "✓"), False: ("wrong", "✗"), None: ("open", "")}
 
 @dataclass(eq=False)
 class Card:
-    """The widgets of one picture that change."""
+    """The widgets of one picture that change, and what they show: an element that is set anew is sent anew."""
 
     frame: ui.element
     image: ui.html
@@ -35,6 +35,8 @@ class Card:
     caption: ui.html
     labels: ui.element
     offered: tuple[str, ...] = ()
+    label: str | None = None
+    chosen: bool = False
 
 
 class PicturesView:
@@ -148,26 +150,30 @@ class PicturesView:
         desk, question = self.desk, self.desk.question
         names = [one.name for one in desk.questions]
         self.asked.set_visibility(len(names) > 1)
-        self.asked.set_options(names, value=None if question is None else question.name)
+        chosen = None if question is None else question.name
+        if (names, chosen) != (self.asked.options, self.asked.value):
+            self.asked.set_options(names, value=chosen)
         rows = {} if desk.answers is None else desk.answers.by_name
         known = {} if desk.looked is None else desk.looked.known
+        labels = desk.labelled()
         for name, card in self.cards.items():
-            card.frame.classes(add="chosen" if name == desk.selected else "", remove="" if name == desk.selected
-                               else "chosen")
+            if card.chosen != (name == desk.selected):
+                card.chosen = not card.chosen
+                card.frame.classes(toggle="chosen")
             if name in known and (small := known[name].thumbnail) is not None:
                 _set(card.image, f'<img src="{small.address}" alt="{escape(name)}">')
             row = rows.get(name)
             _set(card.boxes, "" if row is None else _boxes(row, desk))
             _set(card.caption, _caption(name, row, question, known[name].error if name in known else None))
-            self._labels(card, name, question)
+            self._labels(card, name, question, labels.get(name))
         self.grid.classes(add="stale" if desk.stale else "", remove="" if desk.stale else "stale")
         self.note.text = note(desk)
 
-    def _labels(self, card: Card, name: str, question: Question | None) -> None:
+    def _labels(self, card: Card, name: str, question: Question | None, label: str | None) -> None:
         """Buttons for the labels, made anew where others are to be offered."""
         offered = () if question is None else question.answers
         if offered != card.offered:
-            card.offered = offered
+            card.offered, card.label = offered, None
             names = {} if question is None else short_names(question)
             card.labels.clear()
             with card.labels:
@@ -175,13 +181,15 @@ class PicturesView:
                     button = ui.element("button").classes("label")
                     button.on("click.stop", lambda a=answer: self._label(name, a))
                     button.props["aria-label"] = f"{name} is {answer}"
+                    button.props("aria-pressed=false")
                     with button:
                         ui.label(names[answer])
-        chosen = self.desk.label_of(name)
         for answer, button in zip(offered, card.labels, strict=True):
-            on = answer == chosen
-            button.classes(add="on" if on else "", remove="" if on else "on")
-            button.props(f'aria-pressed={"true" if on else "false"}')
+            if answer in (label, card.label) and label != card.label:
+                on = answer == label
+                button.classes(add="on" if on else "", remove="" if on else "on")
+                button.props(f'aria-pressed={"true" if on else "false"}')
+        card.label = label
 
 
 def short_names(question: Question) -> dict[str, str]:

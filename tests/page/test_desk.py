@@ -218,9 +218,9 @@ def test_labels_and_folders(tmp_path: Path, eyes: Eyes) -> None:
     desk.label("true/0.png", "false")
     desk.label("true/0.png", "perhaps")
     desk.update()
-    assert desk.label_of("true/0.png") == "false" and totals(desk)["wrong"] == 1
+    assert desk.labelled().get("true/0.png") == "false" and totals(desk)["wrong"] == 1
     desk.label("true/0.png", "false")
-    assert desk.label_of("true/0.png") == "true"
+    assert desk.labelled().get("true/0.png") == "true"
 
 
 def test_a_rule_is_learnt_from_eight_labels(desk: Desk) -> None:
@@ -267,7 +267,7 @@ def test_a_link_holds_what_is_on_the_page(desk: Desk, eyes: Eyes) -> None:
     other.reopen(link.decode(address))
     other.update()
     assert (other.text, other.name, other.selected) == (RULES, "rules", "closeby 2")
-    assert other.label_of("closeby 3") == "false" and other.changes == {"in(obj1,img)": 0.5}
+    assert other.labelled().get("closeby 3") == "false" and other.changes == {"in(obj1,img)": 0.5}
     assert list(other.pictures.items) == [f"closeby {number}" for number in range(SAMPLES)]
 
 
