@@ -13,6 +13,7 @@ import torch
 from nsfrc.compiler import ir
 from nsfrc.inference.known import Known
 from nsfrc.inference.labels import Labels
+from nsfrc.inference.notes import Notes
 from nsfrc.inference.predictor import Predictor
 from nsfrc.inference.report_objects import Objects
 from nsfrc.inference.results import Results
@@ -169,5 +170,6 @@ def answer(looked: Looked, listing: Held, labels: Mapping[str, Mapping[str, str]
     made = Answers(session, listing, ())
     predictor = made._predictor
     rows = tuple(predictor([predictor.decode(item) for item in listing])) if len(listing) else ()
-    remarks = (*session.remarks, *([] if looked.remark is None else [looked.remark]))
-    return replace(made, rows=rows, remarks=remarks)
+    notes = Notes(session)
+    notes.rows(rows)
+    return replace(made, rows=rows, remarks=(*notes.remarks(), *([] if looked.remark is None else [looked.remark])))

@@ -104,8 +104,8 @@ class DetailView:
         if atom is None or row is None:
             return
         self.choice.set_value(None)
-        if atom not in self.sliders:
-            for fact in self.desk.facts(row, [atom]):
+        for fact in self.desk.facts(row, [atom]):
+            if fact.atom not in self.sliders:  # it may go by the name of one that says the same
                 self._add(fact)
                 self._bring(fact)
 

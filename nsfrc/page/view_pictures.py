@@ -48,6 +48,7 @@ class PicturesView:
         self.cards: dict[str, Card] = {}
         self._toolbar()
         self.note = ui.label("").classes("note")
+        self.remarks = ui.label("").classes("note remarks")
         self.grid = ui.element("div").classes("grid").props('role=list aria-label="pictures"')
         self.rebuild()
 
@@ -168,6 +169,7 @@ class PicturesView:
             self._labels(card, name, question, labels.get(name))
         self.grid.classes(add="stale" if desk.stale else "", remove="" if desk.stale else "stale")
         self.note.text = note(desk)
+        self.remarks.text = "" if desk.answers is None else "\n".join(desk.answers.remarks)
 
     def _labels(self, card: Card, name: str, question: Question | None, label: str | None) -> None:
         """Buttons for the labels, made anew where others are to be offered."""

@@ -8,6 +8,7 @@ import zlib
 from copy import deepcopy
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from nsfrc.benchmarks.tiny_detector import write_tiny
@@ -338,6 +339,15 @@ def test_programs_with_slots_for_all_objects_and_with_classes(desk: Desk) -> Non
     desk.label(next(iter(desk.pictures.items)), "circles(img,2)")
     desk.update()
     assert totals(desk)["labelled"] == 1
+
+
+def test_pictures_unlike_those_that_perception_knows_are_remarked_on(desk: Desk) -> None:
+    assert desk.answers is not None and desk.answers.remarks == ()
+    noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
+    desk.clear()
+    desk.pictures.drop("noise.png", png(noise))
+    desk.update()
+    assert desk.answers is not None and any("not as yolo expects" in remark for remark in desk.answers.remarks)
 
 
 def test_another_perception(desk: Desk) -> None:
