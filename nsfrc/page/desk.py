@@ -59,7 +59,7 @@ class Desk:
         self.perception = eyes.perception
         self.asked: str | None = None  # the question that was chosen, of several
         self.stale = False  # whether the text has errors, so that answers are those of the last program without any
-        self._program: Program | None = None
+        self.program: Program | None = None  # the last one without errors
         self.problem: str | None = None
         self.learnt: Learnt | None = None
         self.left_out, self.seeing = 0, ""
@@ -114,7 +114,7 @@ class Desk:
     def hold(self, reading: Reading) -> bool:
         """What `read` found is now what there is; whether it makes a program to ask."""
         self.reading, self.stale = reading, reading.program is None
-        self._program = reading.program or self._program
+        self.program = reading.program or self.program
         return not self.stale
 
     def update(self, text: str | None = None) -> None:
@@ -146,7 +146,7 @@ class Desk:
     @property
     def questions(self) -> tuple[Question, ...]:
         """What labels can be about."""
-        program = self._program
+        program = self.program
         return () if program is None or not (program.targets or program.source.learning) else \
             labelled_questions(program)
 

@@ -16,11 +16,17 @@ OFFERED = 3000  # facts that can be chosen by name
 STEP = 0.01
 
 
+class Prompt(ui.slider):
+    """A slider that moves in the browser at once; one that waits for the server loses keys pressed meanwhile."""
+
+    LOOPBACK = False
+
+
 @dataclass(eq=False)
 class Slider:
     """The widgets of a fact."""
 
-    slider: ui.slider
+    slider: Prompt
     value: ui.label
     pull: ui.label
 
@@ -56,7 +62,7 @@ class DetailView:
         self.card.classes(add="stale" if desk.stale else "", remove="" if desk.stale else "stale")
         if row.V0 is None:
             return
-        shown = desk.answers, desk.selected, desk.reading
+        shown = desk.program, desk.selected, desk.question
         if shown != self._shown:
             self._shown = shown
             self._build(desk.facts(row))
@@ -80,7 +86,7 @@ class DetailView:
     def _add(self, fact: Fact) -> None:
         with self.list, ui.element("div").classes("fact"):
             ui.html(f"<code>{escape(fact.atom)}</code>", sanitize=False).classes("atom-name")
-            slider = ui.slider(min=0, max=1, step=STEP, value=round(fact.value, 2)).props("dense")
+            slider = Prompt(min=0, max=1, step=STEP, value=round(fact.value, 2)).props("dense")
             slider.props["aria-label"] = fact.atom
             slider.on("update:model-value", lambda event, atom=fact.atom: self._moved(atom, event.args), throttle=0.05)
             self.sliders[fact.atom] = Slider(slider, ui.label("").classes("value"), ui.label("").classes("pull"))

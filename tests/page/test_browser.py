@@ -178,8 +178,10 @@ def test_from_a_dropped_picture_to_a_learnt_rule(page: Any) -> None:
         page.keyboard.press("PageDown")  # by a tenth
     now = page.locator(".answer header b").first
     expect(now).to_have_text(re.compile(r"0\.[0-4]\d"))
+    expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuenow", "0")
     page.get_by_role("button", name="As it was seen").click()
     expect(now).to_have_text(f"{before:.2f}")
+    expect(page.get_by_role("slider", name=name)).to_have_attribute("aria-valuenow", "1")
 
     drop(page, ("a.png", drawn(0)), ("a.png", drawn(1)), ("b.png", b"nothing"))
     expect(page.locator(".shot .score")).to_have_count(3)
