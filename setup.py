@@ -15,5 +15,6 @@ setup(
         "nsfrc.perception": ["shipped/*.safetensors"],
         "nsfrc.valuation": ["*.json"],
         "nsfrc.inference": ["*.json", "*.html", "*.css", "*.js"],
+        "nsfrc.page": ["*.css", "*.js"],
     },
 )

@@ -45,6 +45,7 @@ LAYERS: tuple[set[str], ...] = (
     {"data"},
     {"training"},
     {"benchmarks", "editor"},
+    {"page"},
     {"cli"},
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
@@ -170,7 +171,7 @@ def test_commands_do_not_load_heavy_libraries(arguments: list[str], tmp_path: Pa
 @pytest.mark.parametrize("arguments", [
     ["infer", "--image", "x"], ["infer", "--images", "nowhere"], ["infer", "--images", ".", "--program", "nosuch"],
     ["infer", "--images", ".", "--perception", "nosuch"], ["infer", "--images", ".", "--perception", "nosuch.onnx"],
-    ["reason", "nosuch", "--random", "3"], ["learn", "nosuch", "--images", "."],
+    ["reason", "nosuch", "--random", "3"], ["learn", "nosuch", "--images", "."], ["play", "nosuch"],
 ])
 def test_mistakes_are_told_before_heavy_libraries_are_loaded(arguments: list[str], tmp_path: Path) -> None:
     assert _loaded(arguments, tmp_path, code=1) == "loaded:"

@@ -19,6 +19,7 @@ COMMANDS = {
     "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
     "infer": ("nsfrc.cli.infer", "Answer a program's question for every image in a folder."),
     "new": ("nsfrc.cli.new", "Write a commented program to start from, for a detector of your own."),
+    "play": ("nsfrc.cli.play", "Open a page to try a program on pictures, ask what if, and learn from labels."),
     "learn": ("nsfrc.cli.learn", "Learn a program's rules from labelled images or facts."),
     "import": ("nsfrc.cli.importing", "Turn a published plain-text language folder into one .pl file."),
     "data": ("nsfrc.cli.data", "Make figures or scenes with labels and true objects, to train and test on."),

@@ -163,6 +163,11 @@ def _grounded(
     return Checked(source, sentences, program, spelt_out, grounded, depth, found.warnings())
 
 
+def complete(checked: Checked, options: Options = DEFAULT) -> Compilation:
+    """Compile a program that has been checked already."""
+    return _finish(checked, options, Clock())
+
+
 def _finish(checked: Checked, options: Options, clock: Clock) -> Compilation:
     from nsfrc.compiler.levels import lower_as  # `nsfrc check` lowers nothing
 

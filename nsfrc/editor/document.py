@@ -8,7 +8,7 @@ from pathlib import Path
 
 from nsfrc.compiler.findings import Findings, findings_and_program
 from nsfrc.compiler.parse import read
-from nsfrc.compiler.stages import Checked, uncollected
+from nsfrc.compiler.stages import DEFAULT, Checked, Options, uncollected
 from nsfrc.compiler.syntax import Sentence
 from nsfrc.editor.occurrences import VARIABLE, Occurrence, occurrences
 from nsfrc.editor.positions import Lines
@@ -30,9 +30,9 @@ class Document:
             self.sentences: tuple[Sentence, ...] = read(path, found, self._data)
         self.syntax_errors: tuple[Diagnostic, ...] = tuple(found.found)
 
-    def check(self) -> tuple[Findings, Checked | None]:
+    def check(self, options: Options = DEFAULT) -> tuple[Findings, Checked | None]:
         """All that `nsfrc check` finds, and the program if it has no errors."""
-        return findings_and_program(self.path, self._data)
+        return findings_and_program(self.path, self._data, options)
 
     @cached_property
     def names(self) -> tuple[Occurrence, ...]:

@@ -19,13 +19,15 @@ from nsfrc.perception.vectors import Crisp, Layout, Wishes, crisp
 
 if TYPE_CHECKING:
     from nsfrc.compiler import ir
+    from nsfrc.inference.report_thumbnail import Thumbnail
 
 
 @dataclass(frozen=True, eq=False)
 class Known:
     """The objects of an image: the entries [n, D] of their vectors that are not 0, and where these stand.
 
-    further: objects beyond these; doubts, animated: as of a row. error: why there are none.
+    further: objects beyond these; doubts, animated: as of a row. error: why there are none. thumbnail: a small copy of
+    the image, where one was made when it was looked at, so that it need not be read again to be shown.
     """
 
     shape: tuple[int, int] = (0, 0)
@@ -35,6 +37,7 @@ class Known:
     doubts: tuple[str, ...] = ()
     animated: bool = False
     error: str | None = None
+    thumbnail: Thumbnail | None = field(default=None, repr=False)
 
     @classmethod
     def of(cls, vectors: np.ndarray, **more: object) -> Known:

@@ -114,7 +114,7 @@ class Predictor:
             if one.picture is None or found is None:
                 yield self._failed(one.item, one.error)
             else:
-                yield self._answered(one, one.picture, found, next(place))
+                yield self.answered(one, one.picture, found, next(place))
 
     def _known_rows(self, part: Sequence[Decoded], explained: bool) -> Iterator[Row]:
         """Rows of images whose objects are known."""
@@ -128,7 +128,7 @@ class Predictor:
             if one.error is not None or found is None:
                 yield self._failed(one.item, one.error)
             else:
-                yield self._answered(one, one.picture, found, next(place))
+                yield self.answered(one, one.picture, found, next(place))
 
     @cached_property
     def questions(self) -> tuple[Question, ...]:
@@ -143,7 +143,7 @@ class Predictor:
         answers = {one.name: Answered(self.asked.labels.of(item, one.name)) for one in self.questions}
         return Row(item.name, item.path, answers, error=error)
 
-    def _answered(self, one: Decoded, picture: Picture | None, found: Prediction, i: int) -> Row:
+    def answered(self, one: Decoded, picture: Picture | None, found: Prediction, i: int) -> Row:
         """The row of image i of a prediction."""
         if not bool(found.objects[i].isfinite().all()):
             return self._failed(one.item, "perception gave no number (NaN or infinite)")
@@ -225,6 +225,8 @@ def _shown(item: Item, known: Known, perception: Perception, with_thumbnail: boo
     """An image whose objects are known: it is only read to be shown."""
     if known.error is not None:
         return Decoded(item, None, known.error, known=known)
+    if with_thumbnail and known.thumbnail is not None:
+        return Decoded(item, None, thumbnail=known.thumbnail, known=known)
     if not with_thumbnail or (item.image is None and not item.path.is_file()):
         return Decoded(item, None, known=known)
     seen = decode(item, perception.size, perception.fit, with_thumbnail)

@@ -45,8 +45,7 @@ def card(row: Row, objects: Objects, folder: Path | None = None) -> str:
         return f'{start}<p class="message">{escape(row.error or "no answer")}</p></article>'
     if row.V0 is None or not all(row.answers[one.name].reasons for one in asked):
         return f'{start}<p class="message">{KEPT}</p></article>'
-    reasons = [row.answers[one.name].reasons[0] for one in asked]
-    part = objects.numbers(dict.fromkeys(name for reason in reasons for name in objects_of(reason)))
+    part = takes_part(row, objects)
     left = f'<p class="message">{_left_out(row.further)}</p>' if row.further else ""
     why = "".join(_question(row, one, objects, alone=len(asked) == 1) for one in asked)
     return f'{start}{left}{_side(row, row.V0, objects, part)}<div class="why">{why}</div></article>'
@@ -153,11 +152,22 @@ def _scores(row: Row, question: Question) -> str:
     return f'<ul class="scores">{"".join(items)}</ul>{note}'
 
 
-def _side(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ...]) -> str:
-    """The picture with its boxes or dots, and below it what each object looks like."""
-    looks = objects.describe(valuation)
+def takes_part(row: Row, objects: Objects) -> tuple[int, ...]:
+    """The numbers of the objects that the first reason of a question names."""
+    reasons = [said.reasons[0] for said in row.answers.values() if said.reasons]
+    return objects.numbers(dict.fromkeys(name for reason in reasons for name in objects_of(reason)))
+
+
+def outlines(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ...]) -> str:
+    """The boxes or dots of the objects, as what lies over the picture."""
     boxes = objects.boxes(row.objects, row.thumbnail)
     spots = objects.spots(row.objects, row.thumbnail, part)
+    return _overlay([*map(_shape, boxes, spots)], objects.describe(valuation), part, objects.named)
+
+
+def _side(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ...]) -> str:
+    """The picture with its boxes or dots, and below it what each object looks like."""
+    boxes = objects.boxes(row.objects, row.thumbnail)
     picture = ""
     if row.thumbnail is not None:
         shown = row.thumbnail
@@ -166,9 +176,9 @@ def _side(row: Row, valuation: np.ndarray, objects: Objects, part: tuple[int, ..
         picture = (
             f'<figure class="picture"><img src="{shown.address}" {size} '
             f'alt="{escape(row.file)}" loading="lazy" decoding="async">'
-            f"{_overlay([*map(_shape, boxes, spots)], looks, part, objects.named)}</figure>"
+            f"{outlines(row, valuation, objects, part)}</figure>"
         )
-    listed = objects.listed(row.objects, boxes, looks, part)
+    listed = objects.listed(row.objects, boxes, objects.describe(valuation), part)
     return f'<div class="side">{picture}{_keys(objects, listed, part)}</div>'
 
 

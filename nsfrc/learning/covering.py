@@ -54,10 +54,12 @@ class Cover:
     like: dict[int, frozenset[int]] = field(default_factory=dict)
     progress: Progress = field(default_factory=Progress)
     tell: Callable[[Clause], None] = lambda clause: None
+    weight: float = 1.0
 
     def run(self) -> Theory:
         left = self.label.copy()
-        whole = Scoring(int((left == POSITIVE).sum()), int((left == NEGATIVE).sum()), noise=self.noise)
+        whole = Scoring(int((left == POSITIVE).sum()), int((left == NEGATIVE).sum()), noise=self.noise,
+                        weight=self.weight)
         found: list[Clause] = []
         others: list[tuple[Clause, ...]] = []
         narrower: list[tuple[Clause, ...]] = []

@@ -32,7 +32,8 @@ LEAST = 2  # labels of each class without which there is nothing to learn
 class Options:
     """How to learn. clauses: of a target, at most. noise: the share of wrong labels, None to estimate it.
 
-    seconds: for the search, None for as long as it takes. seed: of the labels that are held out.
+    seconds: for the search, None for as long as it takes. seed: of the labels that are held out. weight: as how many
+    each label counts; above 1 a rule is found from few labels too, and chance may have made it.
     """
 
     clauses: int = 5
@@ -40,6 +41,7 @@ class Options:
     beam: int = 30
     seed: int = 0
     seconds: float | None = None
+    weight: float = 1.0
 
     def refuse(self) -> None:
         for name, fine, what in (
@@ -47,6 +49,7 @@ class Options:
             ("beam", self.beam >= 1, "a whole number, 1 or more"),
             ("noise", self.noise is None or 0 <= self.noise < 0.5, "a share from 0 to below 0.5"),
             ("seconds", self.seconds is None or self.seconds > 0, "a number above 0"),
+            ("weight", self.weight > 0, "a number above 0"),
         ):
             if not fine:
                 raise NsfrcError(f"{name} must be {what}, not {getattr(self, name)}")
@@ -225,7 +228,7 @@ class Learner:
         marked = np.where(known & np.isfinite(label), marked, IGNORED).astype(np.int8)
         most, like = self._most()
         return Cover(self.tables, marked, limits, self.options.noise, self.options.clauses, self.seen.numbers, most,
-                     like, self.progress).run()
+                     like, self.progress, weight=self.options.weight).run()
 
     def _most(self) -> tuple[dict[int, int], dict[int, frozenset[int]]]:
         """What `max(N)` of body says: relation → how often, and which ones count for it."""

@@ -21,7 +21,8 @@ LEAST_NOISE = 1e-3
 class Scoring:
     """Of P positives and N negatives, `tp` and `fp` are covered by earlier clauses already.
 
-    noise: the share of labels that are wrong, if it is known; None estimates it by what a rule gets wrong.
+    noise: the share of labels that are wrong, if it is known; None estimates it by what a rule gets wrong. weight: as
+    how many each label counts.
     """
 
     P: int
@@ -29,6 +30,7 @@ class Scoring:
     tp: int = 0
     fp: int = 0
     noise: float | None = None
+    weight: float = 1.0
 
     def exceptions(self, tp: np.ndarray | int, fp: np.ndarray | int) -> np.ndarray:
         """Bits to tell the labels if so many further ones are covered."""
@@ -37,18 +39,18 @@ class Scoring:
         if self.noise is not None:
             rate = min(max(self.noise, LEAST_NOISE), 0.499)
             wrong = fp + fn
-            return np.asarray(wrong * -np.log2(rate) + (size - wrong) * -np.log2(1 - rate))
+            return np.asarray(self.weight * (wrong * -np.log2(rate) + (size - wrong) * -np.log2(1 - rate)))
         covered = tp + fp
         parts = entropy(fp, covered) + entropy(fn, size - covered)
         rates = 0.5 * np.log2(size + 1) * ((fp > 0).astype(float) + (fn > 0))
-        return np.asarray(parts + rates)
+        return np.asarray(self.weight * (parts + rates))
 
     @cached_property
     def nothing(self) -> float:
         """Bits to tell the labels without another clause."""
         if not self.tp and not self.fp:
             size = self.P + self.N
-            return float(entropy(np.asarray(self.P), np.asarray(size)) + 0.5 * np.log2(size + 1))
+            return self.weight * float(entropy(np.asarray(self.P), np.asarray(size)) + 0.5 * np.log2(size + 1))
         return float(self.exceptions(0, 0))
 
     def gain(self, tp: np.ndarray | int, fp: np.ndarray | int) -> np.ndarray:

@@ -18,6 +18,7 @@ from nsfrc.learning.extended import number_relation
 from nsfrc.learning.kernels import NEGATIVE, POSITIVE
 from nsfrc.learning.relations import priced
 from nsfrc.learning.results import NothingLearnt, finish
+from nsfrc.learning.scoring import Scoring
 from nsfrc.learning.search import Limits
 from nsfrc.learning.tables import Tables
 from tests.learning.support import PROGRAM, Objects, balanced, worlds
@@ -92,6 +93,14 @@ def test_wrong_labels_do_not_hide_a_rule() -> None:
         learnt = _learn(None, examples, labels, source=PROGRAM, noise=noise)
         assert [one.text for one in learnt.clauses] == ["kp(X) :- in(A, X), color(A, red), shape(A, triangle)."]
         assert (learnt.clauses[0].true, learnt.clauses[0].false) == (90, 10) or learnt.clauses[0].true < 100
+
+
+@pytest.mark.parametrize("noise", [None, 0.0, 0.1])
+def test_labels_that_count_more_save_more(noise: float | None) -> None:
+    plain, heavy = (Scoring(4, 5, noise=noise, weight=weight) for weight in (1.0, 4.0))
+    for tp, fp in ((4, 0), (3, 1), (1, 4)):
+        assert float(heavy.gain(tp, fp)) == pytest.approx(4 * float(plain.gain(tp, fp)))
+        assert float(heavy.most(tp)) == pytest.approx(4 * float(plain.most(tp)))
 
 
 def test_random_labels_have_no_rule() -> None:

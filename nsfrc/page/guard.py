@@ -1,0 +1,61 @@
+"""Who may speak to the page: its own browser windows, and nobody else's pages."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+from urllib.parse import urlsplit
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+MAX_BODY = 52_000_000  # bytes of a request: a picture, and what a form has around it
+
+Scope = Mapping[str, Any]
+Receive = Callable[[], Awaitable[Any]]
+Send = Callable[[Any], Awaitable[None]]
+
+
+def refusal(scope: Scope, local: bool) -> tuple[int, str] | None:
+    """Why a request is refused, as a status and words; None where it is fine. local: whether only this machine may ask.
+
+    A name that is not this machine's in Host is a stranger's site that leads here (DNS rebinding); an Origin that is
+    not the page's own is another page in the same browser.
+    """
+    headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
+    host, origin = headers.get("host", ""), headers.get("origin")
+    if local and _name(host) not in LOOPBACK:
+        return 403, "the page is only for this machine: open it as http://127.0.0.1"
+    if origin is not None and urlsplit(origin).netloc != host:
+        return 403, "another page may not speak to this one"
+    if scope.get("method") in ("POST", "PUT", "PATCH"):
+        length = headers.get("content-length", "")
+        if not length.isdigit():
+            return 411, "say how long it is"
+        if int(length) > MAX_BODY:
+            return 413, "too large"
+    return None
+
+
+def _name(host: str) -> str:
+    try:
+        return urlsplit(f"//{host}").hostname or ""
+    except ValueError:
+        return ""
+
+
+class Guard:
+    """Stands before the server (ASGI)."""
+
+    def __init__(self, app: Callable[[Scope, Receive, Send], Awaitable[None]], local: bool = True) -> None:
+        self.app, self.local = app, local
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        refused = refusal(scope, self.local) if scope["type"] in ("http", "websocket") else None
+        if refused is None:
+            await self.app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+        else:
+            status, words = refused
+            await send({"type": "http.response.start", "status": status,
+                        "headers": [(b"content-type", b"text/plain; charset=utf-8")]})
+            await send({"type": "http.response.body", "body": words.encode()})
