@@ -44,7 +44,7 @@ LAYERS: tuple[set[str], ...] = (
     {"learning"},
     {"data"},
     {"training"},
-    {"benchmarks", "editor"},
+    {"benchmarks", "editor", "service"},
     {"cli"},
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
