@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import warnings
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,7 @@ from nsfrc.service import page
 from nsfrc.service.answering import Answerer, Line
 from nsfrc.service.batcher import Batcher
 from nsfrc.service.bodies import Asked, Bodies, Receive, taken_apart
-from nsfrc.service.gate import Gate
+from nsfrc.service.gate import FAILED, GONE, Gate
 from nsfrc.service.metrics import TYPE, Metrics
 from nsfrc.service.refusals import Gone, Refused, as_body
 from nsfrc.service.schema import INFER, PROGRAM, SUMMARY
@@ -36,6 +37,7 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.limits
         warnings.filterwarnings("ignore", module=r"PIL\.")
+        logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # whoever sent a damaged form is told of it
         self.compute = computing(settings.threads)
         torch.set_num_threads(self.compute)
         self.answerer, self.metrics, self.bodies = Answerer(settings), Metrics(), Bodies(settings.limits)
@@ -150,7 +152,8 @@ def around(service: Service) -> Gate:
             yield
 
     app = FastAPI(title="nsfrc serve", version=__version__, summary=SUMMARY, docs_url=None, redoc_url=None,
-                  lifespan=lifespan, exception_handlers={HTTPException: _told}, redirect_slashes=False)
+                  lifespan=lifespan, redirect_slashes=False,
+                  exception_handlers={HTTPException: _told, Refused: _refused, Gone: _gone, Exception: _failed})
     _routes(app, service)
     if service.settings.origins:
         app.add_middleware(CORSMiddleware, allow_origins=list(service.settings.origins), allow_methods=["GET", "POST"],
@@ -184,6 +187,19 @@ def _routes(app: FastAPI, service: Service) -> None:
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:
         return Response(page.written(app.openapi()), media_type="text/html; charset=utf-8", headers=page.HEADERS)
+
+
+async def _refused(request: Request, error: Exception) -> Response:
+    assert isinstance(error, Refused)
+    return Response(error.body, error.status, error.headers, "application/json")
+
+
+async def _gone(request: Request, error: Exception) -> Response:
+    return Response(status_code=GONE)
+
+
+async def _failed(request: Request, error: Exception) -> Response:
+    return Response(FAILED, 500, media_type="application/json")
 
 
 async def _told(request: Request, error: Exception) -> Response:

@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 from nsfrc.inference.folders import printable
 from nsfrc.service.metrics import Metrics
-from nsfrc.service.refusals import Gone, Refused, as_body
+from nsfrc.service.refusals import Refused, as_body
 from nsfrc.service.settings import Settings, is_loopback
 
 Message = MutableMapping[str, Any]
@@ -24,6 +24,7 @@ App = Callable[[Message, Receive, Send], Awaitable[None]]
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))  # without a token: they tell nothing of the program
 PATH = 200  # characters of a path in the log
 GONE = 499  # in the log: nobody was left to answer
+FAILED = as_body("the service failed; its log says how")
 
 
 class Gate:
@@ -43,11 +44,9 @@ class Gate:
             await self.app(scope, receive, call.send)
         except Refused as error:
             await call.answer(error.status, error.body, error.headers)
-        except Gone:
-            call.status = GONE
         except Exception as error:
             call.failure = "".join(traceback.format_exception(error))
-            await call.answer(500, as_body("the service failed; its log says how"), {})
+            await call.answer(500, FAILED, {})
         finally:
             seconds = time.monotonic() - call.start
             self.metrics.request(scope["path"], call.status, seconds)
@@ -89,7 +88,7 @@ class _Call:
     def __init__(self, scope: Message, send: Send) -> None:
         self.scope, self._send, self.start = scope, send, time.monotonic()
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
-        self.status, self.sent, self.started = GONE, 0, False
+        self.status, self.sent, self.started = 0, 0, False
         self.failure: str | None = None
 
     async def send(self, message: Message) -> None:
@@ -97,9 +96,14 @@ class _Call:
             self.started, self.status = True, message["status"]
             message["headers"] = [*message.get("headers", ()), (b"x-content-type-options", b"nosniff"),
                                   (b"cache-control", b"no-store")]
-        else:
-            self.sent += len(message.get("body", b""))
-        await self._send(message)
+        try:
+            if self.status != GONE:
+                await self._send(message)
+                self.sent += len(message.get("body", b""))
+        except (OSError, RuntimeError) as error:
+            if isinstance(error, RuntimeError) and "closed" not in str(error):  # uvloop's way to say it
+                raise
+            self.status = GONE
 
     async def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         if self.started:
