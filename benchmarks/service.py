@@ -56,8 +56,9 @@ class ServiceRow(Compared):
     baseline_cpu: float
 
     def __str__(self) -> str:
-        return (f"{self.clients:>3} clients: {self.per_second:6.1f} requests a second, {100 * (self.ratio or 0):.0f} % of "
-                f"infer; p50 {1e3 * self.p50:.0f} ms, p99 {1e3 * self.p99:.0f} ms; processor {1e3 * self.cpu:.1f} ms, "
+        return (f"{self.clients:>3} clients: {self.per_second:6.1f} requests a second, "
+                f"{100 * (self.ratio or 0):.0f} % of infer; p50 {1e3 * self.p50:.0f} ms, "
+                f"p99 {1e3 * self.p99:.0f} ms; processor {1e3 * self.cpu:.1f} ms, "
                 f"of infer {1e3 * self.baseline_cpu:.1f} ms; {self.equal} of {self.requests} answers equal")
 
 
@@ -72,8 +73,8 @@ def figures(folder: Path, count: int) -> list[Path]:
 
 def expected(program: str, folder: Path) -> dict[str, str]:
     """The lines of `nsfrc infer --json`, by file."""
-    done = subprocess.run([sys.executable, "-c", NSFRC, "infer", "--images", str(folder), "--program", program, "--json"],
-                          capture_output=True, text=True, check=True)
+    command = [sys.executable, "-c", NSFRC, "infer", "--images", str(folder), "--program", program, "--json"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
     return {json.loads(line)["file"]: line for line in done.stdout.splitlines()[:-1]}
 
 

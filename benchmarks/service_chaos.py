@@ -38,7 +38,8 @@ Bad = Callable[[int, random.Random], Awaitable[None]]
 class ChaosRow:
     """One kind of accident. asked: healthy requests; answered: with 200; equal: as `infer` answers; again: how often
     one was sent anew after its connection broke. bad: other requests, by what was done. Megabytes, threads and open
-    files are those of the service when it had warmed up, and at the end; files: how many more its temporary folder holds.
+    files are those of the service when it had warmed up, and at the end; files: how many more its
+    temporary folder holds.
     """
 
     what: str
@@ -59,8 +60,9 @@ class ChaosRow:
     ended_with: int
 
     def __str__(self) -> str:
-        return (f"{self.what}: {self.answered} of {self.asked} healthy requests answered, {self.equal} equal, {self.again} "
-                f"sent again; bad: {self.bad}; memory {self.megabytes:.0f} → {self.megabytes_after:.0f} MB, threads "
+        return (f"{self.what}: {self.answered} of {self.asked} healthy requests answered, {self.equal} equal, "
+                f"{self.again} sent again; bad: {self.bad}; "
+                f"memory {self.megabytes:.0f} → {self.megabytes_after:.0f} MB, threads "
                 f"{self.threads} → {self.threads_after}, open files {self.descriptors} → {self.descriptors_after}, "
                 f"{self.files} files left, exit code {self.ended_with}")
 
@@ -244,7 +246,7 @@ def chaos(requests: list[tuple[str, bytes]], lines: dict[str, str], seconds: flo
         bad = ", ".join(f"{count} {name}" for name, count in sorted(load.bad.items()))
         for line in [*failures, *(line for line in served.said if "Traceback" in line)]:
             print(line)
-        print("statuses of healthy requests:", dict(load.statuses), "; failures in the log:", len(failures), "; left:", files)
+        print(f"healthy: {dict(load.statuses)}; failures in the log: {len(failures)}; left: {files}")
         return ChaosRow("chaos", seconds, CLIENTS, load.asked, load.answered, load.equal, load.again, bad, early, after,
                         threads, threads_after, descriptors, descriptors_after, len(files), code)
 

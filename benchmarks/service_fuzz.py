@@ -65,7 +65,9 @@ class Request:
 
 @dataclass(frozen=True)
 class FuzzRow:
-    """program: what is served. statuses: how many of each; 0 where a client had gone. failures: those of 500, or that raised. events: what Python did that it should not."""
+    """program: what is served. statuses: how many of each; 0 where a client had gone. failures: those of 500, or that
+    raised. events: what Python did that it should not.
+    """
 
     program: str
     count: int
@@ -98,13 +100,14 @@ class Fuzz:
         pixels = np.random.default_rng(seed).integers(0, 255, (48, 64, 3), dtype=np.uint8)
         self.pictures = []
         for kind, options in KINDS.items():
-            if kind not in ("WEBP", "JPEG2000", "AVIF") or features.check({"JPEG2000": "jpg_2000"}.get(kind, kind.lower())):
+            feature = {"JPEG2000": "jpg_2000", "WEBP": "webp", "AVIF": "avif"}.get(kind)
+            if feature is None or features.check(feature):
                 data = io.BytesIO()
                 Image.fromarray(pixels).save(data, kind, **options)
                 self.pictures.append(data.getvalue())
-        self.names = ["a.png", "../../etc/passwd", "/etc/passwd", str(bait / "seen.png"), str(bait / "net.py"), "net:Net",
-                      "a\0b", "..\\..\\x", "x" * 5000, "\u202egnp.exe", "$(touch x)", "file:///etc/passwd", "", "=1+1",
-                      "camera:0", "http://127.0.0.1:1/x", "best.pt", "rules.pl"]
+        self.names = ["a.png", "../../etc/passwd", "/etc/passwd", str(bait / "seen.png"), str(bait / "net.py"),
+                      "net:Net", "a\0b", "..\\..\\x", "x" * 5000, "\u202egnp.exe", "$(touch x)", "file:///etc/passwd", "",
+                      "=1+1", "camera:0", "http://127.0.0.1:1/x", "best.pt", "rules.pl"]
 
     def __iter__(self) -> Iterator[Request]:
         while True:
@@ -144,7 +147,8 @@ class Fuzz:
         for _ in range(self.chance.choice((1, 1, 1, 2, 5, 70))):
             name = self.chance.choice(self.names).replace('"', "%22").encode()
             field = b'; name="image"; filename="' + name + b'"' if self.chance.random() < 0.95 else b'; name="x"'
-            parts += [b"--" + edge + b"\r\nContent-Disposition: form-data" + field + b"\r\n\r\n", self.picture(), b"\r\n"]
+            header = b"--" + edge + b"\r\nContent-Disposition: form-data" + field + b"\r\n\r\n"
+            parts += [header, self.picture(), b"\r\n"]
         body = b"".join([*parts, b"--" + edge + b"--\r\n"])
         return Request(headers=[(b"content-type", b"multipart/form-data; boundary=" + edge)], body=body)
 
@@ -187,11 +191,12 @@ class Fuzz:
     def detections(self) -> Request:
         chance = self.chance
         size = chance.choice((1.0, 500.0))
+        good = [0.1 * size, 0.1 * size, 0.4 * size, 0.5 * size]
         several = [{"class": chance.choice(("red", "circle", "person", 0, 7, "X", "os:system", self.value())),
                     "confidence": chance.choice((0.9, 1, 0, 2, self.value())),
-                    "box": chance.choice(([0.1 * size, 0.1 * size, 0.4 * size, 0.5 * size], [1, 1, 0, 0], self.value()))}
+                    "box": chance.choice((good, good, [1, 1, 0, 0], self.value()))}
                    for _ in range(chance.choice((0, 1, 3, 400)))]
-        one = {"file": chance.choice(self.names), "detections": several}
+        one: dict[str, Any] = {"file": chance.choice(self.names), "detections": several}
         if chance.random() < 0.5:
             one |= {"width": chance.choice((640, 0, 1e30, "640", None)), "height": 480}
         return self.json({"detections": chance.choice((one, [one], [one, one], self.value()))})
@@ -208,8 +213,9 @@ class Fuzz:
                                    "/%2e%2e/x", "/static/../../x", "/\0", "/openapi.json", "/" + "a" * 5000))
         made.method = chance.choice(("POST", "GET", "PUT", "DELETE", "OPTIONS", "HEAD", "BREW"))
         made.headers.append(chance.choice((
-            (b"host", b"example.com"), (b"host", b"[::1"), (b"origin", b"http://example.com"), (b"content-length", b"-1"),
-            (b"content-length", b"9" * 30), (b"authorization", b"Bearer \xff"), (b"transfer-encoding", b"chunked"),
+            (b"host", b"example.com"), (b"host", b"[::1"), (b"origin", b"http://example.com"),
+            (b"content-length", b"-1"), (b"content-length", b"9" * 30), (b"authorization", b"Bearer \xff"),
+            (b"transfer-encoding", b"chunked"),
             (b"content-encoding", b"gzip"), (b"x-forwarded-for", b"1.2.3.4"), (b"content-length", "²".encode()))))
         return made
 
@@ -219,7 +225,7 @@ class Watch:
 
     def __init__(self) -> None:
         self.on, self.seen = False, list[str]()
-        own = (sysconfig.get_path("stdlib"), sysconfig.get_path("platlib"), sysconfig.get_path("purelib"), sys.base_prefix)
+        own = (*(sysconfig.get_path(name) for name in ("stdlib", "platlib", "purelib")), sys.base_prefix)
         self.own = tuple(os.path.realpath(path) for path in own)
         sys.addaudithook(self._hook)
 
@@ -259,12 +265,12 @@ def _importing() -> bool:
 
 async def send(app: App, request: Request) -> tuple[int, bytes]:
     """Status and body of one request; 0 where there was no answer."""
-    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": request.method, "scheme": "http",
-             "path": request.path, "raw_path": request.path.encode("utf-8", "replace"), "query_string": b"",
-             "root_path": "", "headers": [(b"host", b"localhost"), *request.headers], "client": ("127.0.0.1", 1),
+    scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": request.method,
+             "scheme": "http", "path": request.path, "raw_path": request.path.encode("utf-8", "replace"),
+             "query_string": b"", "root_path": "", "headers": [(b"host", b"localhost"), *request.headers], "client": ("127.0.0.1", 1),
              "server": ("127.0.0.1", 80), "state": {}}
-    parts: list[dict[str, Any]] = [{"type": "http.request", "body": request.body[i : i + 65536], "more_body": True}
-                                   for i in range(0, len(request.body), 65536)] or [{"type": "http.request", "body": b""}]
+    pieces = [request.body[i : i + 65536] for i in range(0, len(request.body), 65536)] or [b""]
+    parts: list[dict[str, Any]] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
     if request.cut:
         parts.append({"type": "http.disconnect"})
     else:
@@ -286,7 +292,9 @@ async def send(app: App, request: Request) -> tuple[int, bytes]:
     return status, body
 
 
-async def run(gate: Gate, service: Service, requests: Iterator[Request], count: int) -> tuple[Counter[int], int, list[str]]:
+async def run(
+    gate: Gate, service: Service, requests: Iterator[Request], count: int
+) -> tuple[Counter[int], int, list[str]]:
     """So many requests, several at once: statuses, rows and what failed."""
     statuses, rows, failures = Counter[int](), 0, list[str]()
 
@@ -331,7 +339,8 @@ def fuzz(count: int, seed: int, watch: Watch, settings: Settings) -> tuple[FuzzR
         if sorted(os.listdir()) != before or sorted(os.listdir(bait)) != ["net.py", "seen.png"]:
             wrong.append("files were written")
         told = ", ".join(f"{status}: {number}" for status, number in sorted(statuses.items()))
-        return FuzzRow(service.answerer.program.name, count, seed, told, rows, len(failures), len(wrong) - len(failures)), wrong
+        name = service.answerer.program.name
+        return FuzzRow(name, count, seed, told, rows, len(failures), len(wrong) - len(failures)), wrong
 
 
 def main() -> None:

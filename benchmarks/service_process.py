@@ -58,8 +58,13 @@ class Served:
         return (int(fields[11]) + int(fields[12])) / _TICKS
 
     def megabytes(self) -> float:
-        """Memory that it holds now."""
-        return int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1]) * _PAGE / 1e6
+        """Memory that it and its workers hold now."""
+        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
+        pages = 0
+        for one in (self.process.pid, *children):
+            with suppress(OSError):  # it may just have ended
+                pages += int(Path(f"/proc/{one}/statm").read_text().split()[1])
+        return pages * _PAGE / 1e6
 
     def threads(self) -> int:
         return len(os.listdir(f"/proc/{self.process.pid}/task"))

@@ -83,7 +83,7 @@ class Service:
 
     def _late(self, reading: bool) -> Refused:
         if reading:
-            return Refused(408, f"the body was not there after {self.limits.seconds:g} seconds", close=True)
+            return Refused(408, f"the body was not there after {self.limits.seconds:g} seconds")
         return Refused(504, f"there was no answer within {self.limits.seconds:g} seconds: send fewer at once", again=5)
 
     async def _taken_apart(self, body: bytes, content_type: str) -> Asked:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
 from contextlib import contextmanager
@@ -19,7 +18,6 @@ from nsfrc.service.settings import MEGA, Limits
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 FORM, JSON = "multipart/form-data", "application/json"
 NAME = 255  # characters of a file's name
-DRAINED = 4  # up to so many times its limit a body is read to its end, so that whoever sends it hears of the refusal
 HOW = ("send pictures as multipart/form-data (curl -F image=@a.png), or detections or facts as application/json "
        "(see /docs)")
 
@@ -80,30 +78,22 @@ class Held:
         """The whole body. Raises Refused where it is too large, and Gone."""
         limits = self.bodies.limits
         most = limits.json if headers.get("content-type", "").lower().startswith(JSON) else limits.body
-        declared = _length(headers)
-        if declared is not None and declared > most:
-            await self._refuse(receive, most, declared <= DRAINED * most)
+        if (length(headers) or 0) > most:
+            raise _too_large(most)
         parts: list[bytes] = []
         size, more = 0, True
         while more:
             part, more = await _next(receive)
             size += len(part)
             if size > most:
-                await self._refuse(receive, most, more and declared is None, size)
+                raise _too_large(most)
             self.add(len(part))
             parts.append(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
-    async def _refuse(self, receive: Receive, most: int, drain: bool, size: int = 0) -> None:
-        """Refuse a body. drain: whether to read the rest first, for some time."""
-        try:
-            async with asyncio.timeout(self.bodies.limits.header_seconds):
-                while drain and size <= DRAINED * most:
-                    part, drain = await _next(receive)
-                    size += len(part)
-        except TimeoutError:
-            pass
-        raise Refused(413, f"the body is larger than {most / MEGA:g} MB: send fewer or smaller pictures", close=True)
+
+def _too_large(most: int) -> Refused:
+    return Refused(413, f"the body is larger than {most / MEGA:g} MB: send fewer or smaller pictures")
 
 
 async def _next(receive: Receive) -> tuple[bytes, bool]:
@@ -113,7 +103,8 @@ async def _next(receive: Receive) -> tuple[bytes, bool]:
     return message.get("body", b""), message.get("more_body", False)
 
 
-def _length(headers: Mapping[str, str]) -> int | None:
+def length(headers: Mapping[str, str]) -> int | None:
+    """How many bytes a body says it has."""
     text = headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 

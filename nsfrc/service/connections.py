@@ -16,8 +16,8 @@ else:
     Base = AutoHTTPProtocol
 
 _BODY = as_body("too many connections: try again in a second")
-_FULL = (b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: application/json\r\nconnection: close\r\n"
-         b"content-length: %d\r\n\r\n%s" % (len(_BODY), _BODY))
+_FULL = (b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: application/json\r\n"
+         b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(_BODY), _BODY))
 
 
 class Connection(Base):
@@ -37,7 +37,6 @@ class Connection(Base):
         self._wait()
 
     def _wait(self) -> None:
-        self._before = 0
         if self._timer is None:
             self._timer = self.loop.call_later(self.limits.header_seconds, self.transport.abort)
 
@@ -55,7 +54,7 @@ class Connection(Base):
         if self.transport.is_closing():
             return
         if not self._asked:
-            self._wait() if self._timer is None else None
+            self._wait()
             self._before += len(data)
         super().data_received(data)
         if self._asked:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import json
 import sys
@@ -14,15 +15,19 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from nsfrc.inference.folders import printable
+from nsfrc.service.bodies import length
 from nsfrc.service.metrics import Metrics
 from nsfrc.service.refusals import Refused, as_body
-from nsfrc.service.settings import Settings, is_loopback
+from nsfrc.service.settings import Limits, Settings, is_loopback
 
 Message = MutableMapping[str, Any]
-Receive, Send = Callable[[], Awaitable[Message]], Callable[[Message], Awaitable[None]]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Message, Receive, Send], Awaitable[None]]
 OPEN = frozenset(("/healthz", "/readyz", "/docs", "/openapi.json"))  # without a token: they tell nothing of the program
 PATH = 200  # characters of a path in the log
+SLOW = 408
+DRAINED = 4  # times the largest body: what is read of one that is refused
 GONE = 499  # in the log: nobody was left to answer
 FAILED = as_body("the service failed; its log says how")
 
@@ -38,10 +43,10 @@ class Gate:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        call = _Call(scope, send)
+        call = _Call(scope, receive, send, self.settings.limits)
         try:
             self._refuse(scope, call.headers)
-            await self.app(scope, receive, call.send)
+            await self.app(scope, call.receive, call.send)
         except Refused as error:
             await call.answer(error.status, error.body, error.headers)
         except Exception as error:
@@ -64,9 +69,10 @@ class Gate:
             if not hmac.compare_digest(given, self.token):
                 raise Refused(401, "the token is missing or wrong: send the header Authorization: Bearer TOKEN")
         origin = headers.get(b"origin", b"").decode("latin-1")
-        if origin and origin not in self.settings.origins and "*" not in self.settings.origins:
-            if origin.partition("://")[2] != headers.get(b"host", b"").decode("latin-1"):
-                raise Refused(403, "pages of other hosts may not ask here (see --cors)")
+        here = headers.get(b"host", b"").decode("latin-1")
+        allowed = {origin, "*"} & set(self.settings.origins) or origin.partition("://")[2] == here
+        if origin and not allowed:
+            raise Refused(403, "pages of other hosts may not ask here (see --cors)")
 
 
 def _preflight(scope: Message, headers: dict[bytes, bytes]) -> bool:
@@ -83,19 +89,29 @@ def _name(host: str) -> str:
 
 
 class _Call:
-    """One request on its way: what is sent, and what the log says of it."""
+    """One request on its way: what is read and sent, and what the log says of it."""
 
-    def __init__(self, scope: Message, send: Send) -> None:
-        self.scope, self._send, self.start = scope, send, time.monotonic()
+    def __init__(self, scope: Message, receive: Receive, send: Send, limits: Limits) -> None:
+        self.scope, self._receive, self._send, self.limits = scope, receive, send, limits
+        self.start = time.monotonic()
         self.headers: dict[bytes, bytes] = dict(scope["headers"])
         self.status, self.sent, self.started = 0, 0, False
+        self.more = self.headers.get(b"content-length", b"0") != b"0" or b"transfer-encoding" in self.headers
         self.failure: str | None = None
+
+    async def receive(self) -> Message:
+        message = await self._receive()
+        self.more = message.get("more_body", False)
+        return message
 
     async def send(self, message: Message) -> None:
         if message["type"] == "http.response.start":
             self.started, self.status = True, message["status"]
-            message["headers"] = [*message.get("headers", ()), (b"x-content-type-options", b"nosniff"),
-                                  (b"cache-control", b"no-store")]
+            headers = [*message.get("headers", ()), (b"x-content-type-options", b"nosniff"),
+                       (b"cache-control", b"no-store")]
+            if self.more and not await self._drained():
+                headers.append((b"connection", b"close"))
+            message["headers"] = headers
         try:
             if self.status != GONE:
                 await self._send(message)
@@ -104,6 +120,17 @@ class _Call:
             if isinstance(error, RuntimeError) and "closed" not in str(error):  # uvloop's way to say it
                 raise
             self.status = GONE
+
+    async def _drained(self) -> bool:
+        """Read what is left of a body, so that whoever still sends it hears the answer; within limits."""
+        declared, size = length({"content-length": self.headers.get(b"content-length", b"").decode("latin-1")}), 0
+        if self.status == SLOW or b"expect" in self.headers or (declared or 0) > DRAINED * self.limits.body:
+            return False
+        with suppress(TimeoutError):
+            async with asyncio.timeout(self.limits.header_seconds):
+                while self.more and size <= DRAINED * self.limits.body:
+                    size += len((await self.receive()).get("body", b""))
+        return not self.more
 
     async def answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
         if self.started:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
 from prometheus_client.multiprocess import MultiProcessCollector
@@ -22,7 +23,7 @@ class Metrics:
     def __init__(self) -> None:
         self.several = FOLDER in os.environ
         self.registry = CollectorRegistry()
-        of = {"registry": self.registry}
+        of: dict[str, Any] = {"registry": self.registry}
         self.requests = Counter("nsfrc_requests_total", "Requests by path and status.", ("path", "status"), **of)
         self.rows = Counter("nsfrc_rows_total", "Rows by what was sent, and whether there is an answer.",
                             ("kind", "answered"), **of)

@@ -10,9 +10,12 @@ from typing import Any
 HEADERS = {"content-security-policy": "default-src 'none'; style-src 'unsafe-inline'; form-action 'self'; "
                                       "frame-ancestors 'none'; base-uri 'none'"}
 STYLE = """
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; color-scheme: light dark }
-code, pre { font: 14px/1.4 ui-monospace, monospace } pre { overflow-x: auto; padding: .75rem; border: 1px solid #8884 }
-h2 { margin-top: 2.5rem; border-top: 1px solid #8886; padding-top: 1rem } td { padding: .15rem 1rem .15rem 0; vertical-align: top }
+:root { color-scheme: light dark }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem }
+code, pre { font: 14px/1.4 ui-monospace, monospace }
+pre { overflow-x: auto; padding: .75rem; border: 1px solid #8884 }
+h2 { margin-top: 2.5rem; border-top: 1px solid #8886; padding-top: 1rem }
+td { padding: .15rem 1rem .15rem 0; vertical-align: top }
 """
 EXAMPLES = """curl -F image=@a.png -F image=@b.png ADDRESS/infer
 curl -H 'Content-Type: application/json' -d '{"facts": [{"in(obj1,img)": 1.0}]}' ADDRESS/infer
@@ -25,8 +28,8 @@ def written(told: Mapping[str, Any]) -> str:
              f"<p>{escape(told['info'].get('summary', ''))} The same for programs: "
              f'<a href="openapi.json">openapi.json</a>.</p>',
              f"<pre>{escape(EXAMPLES)}</pre>",
-             '<form method="post" action="infer" enctype="multipart/form-data"><p>Without a token, pictures can be sent '
-             'from here: <input type="file" name="image" accept="image/*" multiple required> '
+             '<form method="post" action="infer" enctype="multipart/form-data"><p>Without a token, pictures can be '
+             'sent from here: <input type="file" name="image" accept="image/*" multiple required> '
              "<button>Ask</button></p></form>"]
     for path, methods in told["paths"].items():
         for method, one in methods.items():

@@ -9,13 +9,11 @@ LONGEST = 500  # characters of a message, which may repeat what a stranger sent
 
 
 class Refused(Exception):
-    """A request that is not answered. again: seconds after which it is worth another try. close: whether the rest of
-    it is not read.
-    """
+    """A request that is not answered. again: seconds after which it is worth another try."""
 
-    def __init__(self, status: int, message: str, again: int | None = None, close: bool = False) -> None:
+    def __init__(self, status: int, message: str, again: int | None = None) -> None:
         super().__init__(message)
-        self.status, self.again, self.close = status, again, close
+        self.status, self.again = status, again
         self.message = message if len(message) <= LONGEST else f"{message[:LONGEST]}…"
 
     @property
@@ -23,7 +21,7 @@ class Refused(Exception):
         found = {} if self.again is None else {"retry-after": str(self.again)}
         if self.status == 401:
             found["www-authenticate"] = "Bearer"
-        return found | ({"connection": "close"} if self.close else {})
+        return found
 
     @property
     def body(self) -> bytes:

@@ -31,12 +31,10 @@ def serve(settings: Settings, say: Say) -> None:
     with bound(settings.host, settings.port) as listening:
         address = shown(listening, settings.host)
         if settings.workers > 1:
-            with TemporaryDirectory(prefix="nsfrc-metrics-") as folder:
-                os.environ[FOLDER] = folder
-                try:
-                    Supervisor(settings, listening, folder).run(lambda: say(f"serving at {address}"))
-                finally:
-                    del os.environ[FOLDER]
+            # Whatever a worker that is killed leaves in its temporary folder goes with it.
+            with TemporaryDirectory(prefix="nsfrc-serve-") as folder:
+                os.environ[FOLDER] = os.environ["TMPDIR"] = folder
+                Supervisor(settings, listening, folder).run(lambda: say(f"serving at {address}"))
             return
         from nsfrc.service.app import Service
 
