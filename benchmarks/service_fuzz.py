@@ -106,8 +106,8 @@ class Fuzz:
                 Image.fromarray(pixels).save(data, kind, **options)
                 self.pictures.append(data.getvalue())
         self.names = ["a.png", "../../etc/passwd", "/etc/passwd", str(bait / "seen.png"), str(bait / "net.py"),
-                      "net:Net", "a\0b", "..\\..\\x", "x" * 5000, "\u202egnp.exe", "$(touch x)", "file:///etc/passwd", "",
-                      "=1+1", "camera:0", "http://127.0.0.1:1/x", "best.pt", "rules.pl"]
+                      "net:Net", "a\0b", "..\\..\\x", "x" * 5000, "\u202egnp.exe", "$(touch x)",
+                      "file:///etc/passwd", "", "=1+1", "camera:0", "http://127.0.0.1:1/x", "best.pt", "rules.pl"]
 
     def __iter__(self) -> Iterator[Request]:
         while True:
@@ -267,8 +267,8 @@ async def send(app: App, request: Request) -> tuple[int, bytes]:
     """Status and body of one request; 0 where there was no answer."""
     scope = {"type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": request.method,
              "scheme": "http", "path": request.path, "raw_path": request.path.encode("utf-8", "replace"),
-             "query_string": b"", "root_path": "", "headers": [(b"host", b"localhost"), *request.headers], "client": ("127.0.0.1", 1),
-             "server": ("127.0.0.1", 80), "state": {}}
+             "query_string": b"", "root_path": "", "headers": [(b"host", b"localhost"), *request.headers],
+             "client": ("127.0.0.1", 1), "server": ("127.0.0.1", 80), "state": {}}
     pieces = [request.body[i : i + 65536] for i in range(0, len(request.body), 65536)] or [b""]
     parts: list[dict[str, Any]] = [{"type": "http.request", "body": piece, "more_body": True} for piece in pieces]
     if request.cut:

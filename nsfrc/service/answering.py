@@ -80,7 +80,6 @@ class Answerer:
         self.questions: tuple[Question, ...] = self.program.questions
         self.detections = Detected(self.program, wanted, reasons) if "detections" in self.takes else None
         self.facts = Reasoned(self.program, wanted, reasons) if "facts" in self.takes else None
-        Image.MAX_IMAGE_PIXELS = told.limits.pixels  # pictures within pictures, as of icons; twice as many are refused
 
     def warm(self) -> None:
         """Answer for a black picture, so that no request waits for what the first one makes."""

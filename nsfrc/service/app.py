@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
-import warnings
 from collections.abc import AsyncIterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
@@ -36,10 +34,7 @@ class Service:
 
     def __init__(self, settings: Settings) -> None:
         self.settings, self.limits = settings, settings.limits
-        warnings.filterwarnings("ignore", module=r"PIL\.")
-        logging.getLogger("python_multipart").setLevel(logging.CRITICAL)  # whoever sent a damaged form is told of it
         self.compute = computing(settings.threads)
-        torch.set_num_threads(self.compute)
         self.answerer, self.metrics, self.bodies = Answerer(settings), Metrics(), Bodies(settings.limits)
         self.answerer.warm()
         self._batcher: Batcher | None = None

@@ -9,6 +9,7 @@ import signal
 import socket
 import sys
 import threading
+import warnings
 from collections.abc import Callable
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
@@ -36,15 +37,30 @@ def serve(settings: Settings, say: Say) -> None:
                 os.environ[FOLDER] = os.environ["TMPDIR"] = folder
                 Supervisor(settings, listening, folder).run(lambda: say(f"serving at {address}"))
             return
-        from nsfrc.service.app import Service
-
-        service = Service(settings)
+        service = _opened(settings)
         for line in told(service):
             say(line)
         stopped: list[int] = []
         for number in (signal.SIGTERM, signal.SIGINT):  # uvicorn hands them on when it has stopped; that is all then
             signal.signal(number, lambda number, frame: stopped.append(number))
         run_one(service, listening, lambda: say(f"serving at {address}"))
+
+
+def _opened(settings: Settings) -> Any:
+    """The service, in a process that is there for nothing else."""
+    import torch
+    from PIL import Image
+
+    from nsfrc.inference.stream import computing
+    from nsfrc.service.app import Service
+
+    for name in ("uvicorn.error", "python_multipart"):  # the gate tells what fails; damaged requests are answered
+        logging.getLogger(name).setLevel(logging.CRITICAL)
+    sys.setswitchinterval(SWITCH)
+    warnings.filterwarnings("ignore", module=r"PIL\.")
+    Image.MAX_IMAGE_PIXELS = settings.limits.pixels  # of pictures within pictures too; twice as many are refused
+    torch.set_num_threads(computing(settings.threads))
+    return Service(settings)
 
 
 def told(service: Any) -> list[str]:
@@ -92,8 +108,6 @@ def run_one(service: Any, listening: socket.socket, ready: Callable[[], None]) -
             ready()
 
     settings = service.settings
-    logging.getLogger("uvicorn.error").setLevel(logging.CRITICAL)  # the gate tells what fails; the rest are strangers
-    sys.setswitchinterval(SWITCH)
     config = uvicorn.Config(
         around(service), http=limited(settings.limits), ws="none", lifespan="on", log_config=None, access_log=False,
         proxy_headers=False, server_header=False, h11_max_incomplete_event_size=settings.limits.header,
@@ -104,8 +118,6 @@ def run_one(service: Any, listening: socket.socket, ready: Callable[[], None]) -
 
 def _work(settings: Settings, listening: socket.socket) -> None:
     """A worker process; it stops with the one that started it."""
-    from nsfrc.service.app import Service
-
     parent = multiprocessing.parent_process()
     assert parent is not None
 
@@ -115,7 +127,7 @@ def _work(settings: Settings, listening: socket.socket) -> None:
 
     threading.Thread(target=follow, name="nsfrc-follow", daemon=True).start()
     try:
-        service = Service(settings)
+        service = _opened(settings)
     except NsfrcError as error:
         print(f"error: {error}", file=sys.stderr)
         sys.exit(STARTING_FAILED)
