@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from nsfrc.benchmarks.service_fuzz import Request, send
@@ -30,8 +30,8 @@ JSON = (b"content-type", b"application/json")
 
 
 def form(*pictures: tuple[str, bytes], headers: Sequence[tuple[bytes, bytes]] = ()) -> Request:
-    parts = [f'--edge\r\nContent-Disposition: form-data; name="image"; filename="{name}"\r\n\r\n'.encode() + data + b"\r\n"
-             for name, data in pictures]
+    head = '--edge\r\nContent-Disposition: form-data; name="image"; filename="{}"\r\n\r\n'
+    parts = [head.format(name).encode() + data + b"\r\n" for name, data in pictures]
     kind = (b"content-type", b"multipart/form-data; boundary=edge")
     return Request(headers=[kind, *headers], body=b"".join([*parts, b"--edge--\r\n"]))
 
@@ -54,8 +54,7 @@ def asked(service: Service, *requests: Request) -> list[tuple[int, Any]]:
     return [(status, json.loads(body) if body[:1] in b"{[" and body else body) for status, body in asyncio.run(run())]
 
 
-def opened(program: Any, *, takes: tuple[Any, ...] = (), wanted: dict[str, Any] | None = None, **settings: Any) -> Service:
+def opened(
+    program: Any, *, takes: tuple[Any, ...] = (), wanted: dict[str, Any] | None = None, **settings: Any
+) -> Service:
     return Service(Settings({"program": program, **(wanted or {})}, takes, **{"log": False, **settings}))
-
-
-Opened = Callable[..., Service]
