@@ -123,6 +123,8 @@ def _need(module: str) -> None:
 
 def _token(path: Path) -> str:
     try:
+        if path.stat().st_mode & 0o077:
+            click.echo(f"warning: others on this machine can read {path}: chmod 600 {path}", err=True)
         return checked_token(path.read_text(encoding="ascii"), str(path))
     except (OSError, UnicodeDecodeError) as error:
         raise NsfrcError(f"cannot read the token in {path}: {error}") from None

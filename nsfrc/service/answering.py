@@ -32,8 +32,7 @@ from nsfrc.pipelines import object_count, pipeline, wishes_of
 from nsfrc.program import Program, open_program
 from nsfrc.questions import DIGITS, Question
 from nsfrc.reasoner import empty_values
-from nsfrc.service.bodies import Asked as AskedAbout
-from nsfrc.service.bodies import Uploaded
+from nsfrc.service.bodies import Sent, Uploaded
 from nsfrc.service.refusals import Refused
 from nsfrc.service.settings import MEGA, TAKES, Settings, Takes
 from nsfrc.valuation.worlds import Worlds
@@ -82,24 +81,26 @@ class Answerer:
         self.facts = Reasoned(self.program, wanted, reasons) if "facts" in self.takes else None
 
     def warm(self) -> None:
-        """Answer for a black picture, so that no request waits for what the first one makes."""
-        if self.pictures is not None:
-            rows, columns = self.pictures.pipe.perception.size
-            item = Item(Path(), "", image=np.zeros((rows, columns, 3), np.uint8))
-            with suppress(NsfrcError):  # what fails for it is said of pictures, too
+        """Answer for a black picture and for no facts, so that no request waits for what the first one makes."""
+        with suppress(NsfrcError):  # what fails for them is told of requests, too
+            if self.pictures is not None:
+                rows, columns = self.pictures.pipe.perception.size
+                item = Item(Path(), "", image=np.zeros((rows, columns, 3), np.uint8))
                 self([Unit(self.pictures, self.pictures.decode(item))])
+            if self.facts is not None:
+                self(self.facts.units([{}]))
 
-    def units(self, asked: AskedAbout) -> list[Unit]:
-        """What a request asks about, read. Raises Refused."""
-        if asked.kind not in self.takes:
-            raise Refused(422, f"this service takes {' and '.join(self.takes)}, not {asked.kind}")
+    def units(self, sent: Sent) -> list[Unit]:
+        """What a request holds, read. Raises Refused."""
+        if sent.kind not in self.takes:
+            raise Refused(422, f"this service takes {' and '.join(self.takes)}, not {sent.kind}")
         try:
-            if self.pictures is not None and asked.pictures:
-                return [Unit(self.pictures, self._decoded(self.pictures, one)) for one in asked.pictures]
-            if self.detections is not None and asked.detections:
-                return self.detections.units(asked.detections)
+            if self.pictures is not None and sent.pictures:
+                return [Unit(self.pictures, self._decoded(self.pictures, one)) for one in sent.pictures]
+            if self.detections is not None and sent.detections:
+                return self.detections.units(sent.detections)
             assert self.facts is not None
-            return self.facts.units(asked.facts)
+            return self.facts.units(sent.facts)
         except NsfrcError as error:
             raise Refused(422, str(error)) from None
 

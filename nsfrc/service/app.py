@@ -19,7 +19,7 @@ from nsfrc.inference.stream import computing
 from nsfrc.service import page
 from nsfrc.service.answering import Answerer, Line
 from nsfrc.service.batcher import Batcher
-from nsfrc.service.bodies import Asked, Bodies, Receive, taken_apart
+from nsfrc.service.bodies import Bodies, Receive, Sent, taken_apart
 from nsfrc.service.gate import FAILED, GONE, Gate
 from nsfrc.service.metrics import TYPE, Metrics
 from nsfrc.service.refusals import Gone, Refused, as_body
@@ -51,7 +51,6 @@ class Service:
         self._reading = ThreadPoolExecutor(max(1, self.settings.threads - self.compute), "nsfrc-read")
         self._batcher = Batcher(self.answerer, self.settings.batching, self.limits.queue, self.metrics.batched,
                                 lambda: torch.set_num_threads(self.compute))
-        self.metrics.watch(lambda: 0 if self._batcher is None else self._batcher.held)
         self._batcher.start()
         try:
             yield
@@ -68,33 +67,35 @@ class Service:
                 async with asyncio.timeout(self.limits.seconds):
                     body = await held.read(request.receive, headers)
                     reading = False
-                    asked = await self._taken_apart(body, content_type)
-                    request.state.kind, request.state.rows, request.state.read = asked.kind, len(asked), len(body)
+                    sent = await self._taken_apart(body, content_type)
+                    request.state.kind, request.state.rows, request.state.read = sent.kind, len(sent), len(body)
                     del body
-                    lines = await _unless_gone(self._answered(asked), request.receive)
+                    lines = await _unless_gone(self._answered(sent), request.receive)
             except TimeoutError:
                 raise self._late(reading) from None
-        return self._response(asked.kind, lines)
+        return self._response(sent.kind, lines)
 
     def _late(self, reading: bool) -> Refused:
         if reading:
             return Refused(408, f"the body was not there after {self.limits.seconds:g} seconds")
         return Refused(504, f"there was no answer within {self.limits.seconds:g} seconds: send fewer at once", again=5)
 
-    async def _taken_apart(self, body: bytes, content_type: str) -> Asked:
+    async def _taken_apart(self, body: bytes, content_type: str) -> Sent:
         if len(body) <= SMALL:
             return taken_apart(body, content_type, self.limits)
         return await self._read(taken_apart, body, content_type, self.limits)
 
-    async def _answered(self, asked: Asked) -> Sequence[Line]:
-        with self.batcher.room(len(asked)):
-            units = await self._read(self.answerer.units, asked)
-            try:
-                return await self.batcher(units)
-            except MemoryError:
-                raise Refused(503, "there is no memory for this now", again=5) from None
-            except NsfrcError as error:  # a perception or predicate of the user's own, say
-                raise Refused(500, str(error)) from error
+    async def _answered(self, sent: Sent) -> Sequence[Line]:
+        try:
+            with self.batcher.room(len(sent)):
+                self.metrics.waiting.set(self.batcher.held)
+                return await self.batcher(await self._read(self.answerer.units, sent))
+        except MemoryError:
+            raise Refused(503, "there is no memory for this now", again=5) from None
+        except NsfrcError as error:  # of a perception or predicate of the user's own, say
+            raise Refused(500, str(error)) from error
+        finally:
+            self.metrics.waiting.set(self.batcher.held)
 
     async def _read(self, work: Any, *arguments: Any) -> Any:
         return await asyncio.get_running_loop().run_in_executor(self._reading, work, *arguments)
@@ -119,10 +120,16 @@ class Service:
         }
 
 
+async def _gone_away(receive: Receive) -> None:
+    """Wait until the client has closed the connection."""
+    while (await receive())["type"] != "http.disconnect":
+        pass
+
+
 async def _unless_gone(work: Any, receive: Receive) -> Sequence[Line]:
     """What work comes to; where the client goes away first, it is stopped."""
     task = asyncio.ensure_future(work)
-    gone = asyncio.ensure_future(receive())
+    gone = asyncio.ensure_future(_gone_away(receive))
     try:
         await asyncio.wait((task, gone), return_when=asyncio.FIRST_COMPLETED)
         if not task.done():
@@ -177,7 +184,7 @@ def _routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", summary="Counts and times, as Prometheus reads them", response_class=Response)
     async def metrics() -> Response:
-        return Response(service.metrics.text(service.batcher.held), media_type=TYPE)
+        return Response(service.metrics.text(), media_type=TYPE)
 
     @app.get("/docs", include_in_schema=False)
     async def docs() -> Response:

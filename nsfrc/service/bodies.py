@@ -31,8 +31,8 @@ class Uploaded:
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a request asks about: one of the three."""
+class Sent:
+    """What a request is about: one of the three."""
 
     pictures: tuple[Uploaded, ...] = ()
     detections: tuple[Any, ...] = ()
@@ -109,11 +109,11 @@ def length(headers: Mapping[str, str]) -> int | None:
     return int(text) if text.isascii() and text.isdigit() and len(text) < 20 else None
 
 
-def taken_apart(body: bytes, content_type: str, limits: Limits) -> Asked:
-    """What a body asks about. Raises Refused."""
+def taken_apart(body: bytes, content_type: str, limits: Limits) -> Sent:
+    """What a body holds. Raises Refused."""
     kind, options = parse_options_header(content_type)
     if kind == FORM.encode():
-        found = Asked(pictures=_pictures(body, options.get(b"boundary", b""), limits))
+        found = Sent(pictures=_pictures(body, options.get(b"boundary", b""), limits))
     elif kind == JSON.encode():
         found = _of_json(body)
     else:
@@ -189,7 +189,7 @@ class _Form:
         self.ended = True
 
 
-def _of_json(body: bytes) -> Asked:
+def _of_json(body: bytes) -> Sent:
     try:
         told = json.loads(body.decode("utf-8-sig"), parse_constant=no_constant)
     except UnicodeDecodeError:
@@ -201,4 +201,4 @@ def _of_json(body: bytes) -> Asked:
         raise Refused(422, 'the body must be {"detections": [...]} or {"facts": [...]}, see /docs')
     (key, value), = told.items()
     several = value if isinstance(value, list) else [value]
-    return Asked(detections=tuple(several)) if key == "detections" else Asked(facts=tuple(several))
+    return Sent(detections=tuple(several)) if key == "detections" else Sent(facts=tuple(several))

@@ -54,6 +54,7 @@ class Gate:
             await call.answer(500, FAILED, {})
         finally:
             seconds = time.monotonic() - call.start
+            call.status = call.status or GONE
             self.metrics.request(scope["path"], call.status, seconds)
             if self.settings.log or call.failure:
                 write_line(call.line(seconds))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
@@ -35,11 +34,6 @@ class Metrics:
         if not self.several:
             ProcessCollector(registry=self.registry)
 
-    def watch(self, waiting: Callable[[], int]) -> None:
-        """Where the gauge has its number from; several workers set it themselves."""
-        if not self.several:
-            self.waiting.set_function(waiting)
-
     def request(self, path: str, status: int, seconds: float) -> None:
         known = path if path in PATHS else "other"
         self.requests.labels(known, str(status)).inc()
@@ -50,11 +44,10 @@ class Metrics:
         self.batch.observe(count)
         self.batch_seconds.observe(seconds)
 
-    def text(self, waiting: int) -> bytes:
+    def text(self) -> bytes:
         """All of it as Prometheus reads it; of several workers their sum."""
         if not self.several:
             return generate_latest(self.registry)
-        self.waiting.set(waiting)
         together = CollectorRegistry()
         MultiProcessCollector(together)
         return generate_latest(together)

@@ -92,7 +92,7 @@ def _until_closed(port: int, data: bytes) -> bytes:
 
 def test_connections_that_say_nothing_useful_are_closed(served: Served) -> None:
     assert b"400 Bad Request" in _until_closed(served.port, b"\x16\x03\x01 this is not HTTP\r\n\r\n")
-    assert _until_closed(served.port, b"GET /" + b"a" * 200_000) == b""
+    assert b" 200 " not in _until_closed(served.port, b"GET /" + b"a" * 200_000)
     head = f"POST /infer HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
     slow = _until_closed(served.port, f"{head}Content-Length: 50\r\n\r\n".encode() + b'{"facts')
     assert b"408 Request Timeout" in slow and b"connection: close" in slow.lower()
