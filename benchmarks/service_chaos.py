@@ -30,6 +30,7 @@ from nsfrc.benchmarks.service_process import BOUNDARY, Connection, Served, form,
 
 PROGRAM, CLIENTS = "twopairs", 64
 FORM = f"multipart/form-data; boundary={BOUNDARY}"
+HITS = 5.0  # seconds of load before the service is hit, and after the last time
 PATIENCE = 60.0  # seconds that a stranger waits to be thrown out
 Bad = Callable[[int, random.Random], Awaitable[None]]
 
@@ -164,16 +165,17 @@ class Load:
         self.statuses: Counter[int] = Counter()
         self.bad: Counter[str] = Counter()
         self.strangers: set[asyncio.Task[None]] = set()
-        self.chance = random.Random(0)
+        self.chance, self.until = random.Random(0), 0.0
 
     async def run(self, clients: int, until: float) -> None:
-        await asyncio.gather(*(self._client(until) for _ in range(clients)))
+        self.until = until
+        await asyncio.gather(*(self._client() for _ in range(clients)))
         if self.strangers:
             await asyncio.wait(self.strangers)
 
-    async def _client(self, until: float) -> None:
+    async def _client(self) -> None:
         connection = Connection(self.port)
-        while time.monotonic() < until:
+        while time.monotonic() < self.until:
             if self.chance.random() < self.share:
                 self._stranger()
             name, request = self.chance.choice(self.requests)
@@ -258,29 +260,36 @@ def accidents(
     """Hit the service so many times while clients ask. starts: whether it has to be started again."""
     served = Served(PROGRAM, "--no-log", *options)
     load = Load(served.port, requests, lines, 0.0)
-    megabytes, threads, descriptors = served.megabytes(), served.threads(), served.descriptors()
+    before: tuple[float, int, int] | None = None
     start = time.monotonic()
 
     async def run() -> None:
-        nonlocal served
-        tasks = asyncio.ensure_future(load.run(16, time.monotonic() + 10 * times))
+        nonlocal served, before
+        tasks = asyncio.ensure_future(load.run(16, time.monotonic() + 2 * HITS * times))
         for _ in range(times):
-            await asyncio.sleep(4)
+            await asyncio.sleep(HITS)
+            before = before or _held(served)
             await asyncio.to_thread(hit, served)
             if starts:
                 served.folder.cleanup()
                 served = await asyncio.to_thread(Served, PROGRAM, "--no-log", *options, port=load.port)
+        load.until = max(load.until, time.monotonic() + HITS)
         await tasks
 
     try:
         asyncio.run(run())
-        after = served.megabytes(), served.threads(), served.descriptors()
+        after = _held(served)
         code = served.stop()
         files = sum(not name.startswith(".") for name in served.left_behind())
     finally:
         served.__exit__()
+    assert before is not None
     return ChaosRow(what, time.monotonic() - start, 16, load.asked, load.answered, load.equal, load.again,
-                    f"{times} times", megabytes, after[0], threads, after[1], descriptors, after[2], files, code)
+                    f"{times} times", before[0], after[0], before[1], after[1], before[2], after[2], files, code)
+
+
+def _held(served: Served) -> tuple[float, int, int]:
+    return served.megabytes(), served.threads(), served.descriptors()
 
 
 def _kill_worker(served: Served) -> None:

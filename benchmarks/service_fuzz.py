@@ -33,6 +33,7 @@ from PIL import Image, features
 from nsfrc.benchmarks.measure import RESULTS, write_csv
 from nsfrc.service.app import Service, around
 from nsfrc.service.gate import App, Gate
+from nsfrc.service.running import prepare_process
 from nsfrc.service.settings import Settings
 
 AT_ONCE = 32
@@ -355,6 +356,7 @@ def main() -> None:
         classes.write_text(OF_CLASSES)
         for turn, settings in enumerate((Settings({"program": "twopairs"}, log=False),
                          Settings({"program": classes}, ("detections", "facts"), log=False))):
+            prepare_process(settings)
             row, found = fuzz(options.count // 2, options.seed + turn, watch, settings)
             print(row, *found[:20], sep="\n", flush=True)
             rows.append(row)

@@ -46,13 +46,12 @@ def serve(settings: Settings, say: Say) -> None:
         run_one(service, listening, lambda: say(f"serving at {address}"))
 
 
-def _opened(settings: Settings) -> Any:
-    """The service, in a process that is there for nothing else."""
+def prepare_process(settings: Settings) -> None:
+    """Make a process one that is there for a service and nothing else."""
     import torch
     from PIL import Image
 
     from nsfrc.inference.stream import computing
-    from nsfrc.service.app import Service
 
     for name in ("uvicorn.error", "python_multipart"):  # the gate tells what fails; damaged requests are answered
         logging.getLogger(name).setLevel(logging.CRITICAL)
@@ -60,6 +59,12 @@ def _opened(settings: Settings) -> Any:
     warnings.filterwarnings("ignore", module=r"PIL\.")
     Image.MAX_IMAGE_PIXELS = settings.limits.pixels  # of pictures within pictures too; twice as many are refused
     torch.set_num_threads(computing(settings.threads))
+
+
+def _opened(settings: Settings) -> Any:
+    from nsfrc.service.app import Service
+
+    prepare_process(settings)
     return Service(settings)
 
 
