@@ -42,7 +42,7 @@ class ServiceRow(Compared):
     picture in `nsfrc infer`, the baseline; ratio: how much of its pictures a second the service has.
 
     p50, p99: seconds that a client waits. requests, equal: how many there were, and how many answers are equal to
-    `infer`'s in every letter. cpu, baseline_cpu: processor seconds of a request and of a picture.
+    `infer`'s in every letter. processor, baseline_processor: processor seconds of a request and of a picture.
     """
 
     program: str
@@ -52,14 +52,14 @@ class ServiceRow(Compared):
     requests: int
     equal: int
     per_second: float
-    cpu: float
-    baseline_cpu: float
+    processor: float
+    baseline_processor: float
 
     def __str__(self) -> str:
         return (f"{self.clients:>3} clients: {self.per_second:6.1f} requests a second, "
                 f"{100 * (self.ratio or 0):.0f} % of infer; p50 {1e3 * self.p50:.0f} ms, "
-                f"p99 {1e3 * self.p99:.0f} ms; processor {1e3 * self.cpu:.1f} ms, "
-                f"of infer {1e3 * self.baseline_cpu:.1f} ms; {self.equal} of {self.requests} answers equal")
+                f"p99 {1e3 * self.p99:.0f} ms; processor {1e3 * self.processor:.1f} ms, "
+                f"of infer {1e3 * self.baseline_processor:.1f} ms; {self.equal} of {self.requests} answers equal")
 
 
 def figures(folder: Path, count: int) -> list[Path]:
@@ -192,7 +192,7 @@ def _row(program: str, clients: int, seen: Seen) -> ServiceRow:
     return ServiceRow(
         **fields, program=program, clients=clients, p50=statistics.median(waits), p99=waits[int(0.99 * len(waits))],
         requests=len(waits), equal=seen.equal, per_second=1 / statistics.median(seen.each),
-        cpu=statistics.median(seen.cpu), baseline_cpu=statistics.median(spent for _, spent in seen.base))
+        processor=statistics.median(seen.cpu), baseline_processor=statistics.median(spent for _, spent in seen.base))
 
 
 def main() -> None:
