@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from multiprocessing.connection import Connection as Pipe
 from pathlib import Path
 from typing import Any
@@ -39,7 +39,8 @@ SHARE = {1: 4, 8: 2, 64: 1}  # with few clients a round has that part of the pic
 @dataclass(frozen=True)
 class ServiceRow(Compared):
     """So many clients at once: wall seconds of a request when all of them ask (one over requests a second), and of a
-    picture in `nsfrc infer`, the baseline; ratio: how much of its pictures a second the service has.
+    picture in `nsfrc infer`, the baseline; ratio: how much of its pictures a second the service has, by the medians.
+    paired: the same, each round beside the runs of `infer` right before and after it, and the median of these.
 
     p50, p99: seconds that a client waits. requests, equal: how many there were, and how many answers are equal to
     `infer`'s in every letter. processor, baseline_processor: processor seconds of a request and of a picture.
@@ -52,12 +53,13 @@ class ServiceRow(Compared):
     requests: int
     equal: int
     per_second: float
+    paired: float
     processor: float
     baseline_processor: float
 
     def __str__(self) -> str:
         return (f"{self.clients:>3} clients: {self.per_second:6.1f} requests a second, "
-                f"{100 * (self.ratio or 0):.0f} % of infer; p50 {1e3 * self.p50:.0f} ms, "
+                f"{100 * self.paired:.0f} % of infer; p50 {1e3 * self.p50:.0f} ms, "
                 f"p99 {1e3 * self.p99:.0f} ms; processor {1e3 * self.processor:.1f} ms, "
                 f"of infer {1e3 * self.baseline_processor:.1f} ms; {self.equal} of {self.requests} answers equal")
 
@@ -152,6 +154,7 @@ class Seen:
     cpu: list[float]
     base: list[tuple[float, float]]
     equal: int = 0
+    paired: list[float] = field(default_factory=list)
 
 
 def measure(program: str, count: int, rounds: int, most: float, options: Sequence[str] = ()) -> list[ServiceRow]:
@@ -163,15 +166,18 @@ def measure(program: str, count: int, rounds: int, most: float, options: Sequenc
         infer, seen = Infer(program, paths[0].parent), {clients: Seen([], [], [], []) for clients in CLIENTS}
         try:
             with Served(program, "--no-log", *options) as served:
-                infer()
                 asyncio.run(load(served.port, requests[:64], 8))
-                end = time.monotonic() + most
+                infer()
+                before, end = infer(), time.monotonic() + most
                 for turn in range(rounds):
                     for clients, one in seen.items():
                         if turn and time.monotonic() > end:
                             break
-                        one.base.append(infer())
                         _round(served, requests[: count // SHARE[clients]], clients, lines, one)
+                        after = infer()
+                        one.base += [before, after]
+                        one.paired.append((before[0] + after[0]) / 2 / one.each[-1])
+                        before = after
         finally:
             infer.close()
     return [_row(program, clients, one) for clients, one in seen.items()]
@@ -192,6 +198,7 @@ def _row(program: str, clients: int, seen: Seen) -> ServiceRow:
     return ServiceRow(
         **fields, program=program, clients=clients, p50=statistics.median(waits), p99=waits[int(0.99 * len(waits))],
         requests=len(waits), equal=seen.equal, per_second=1 / statistics.median(seen.each),
+        paired=statistics.median(seen.paired),
         processor=statistics.median(seen.cpu), baseline_processor=statistics.median(spent for _, spent in seen.base))
 
 
