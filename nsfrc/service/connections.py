@@ -20,9 +20,13 @@ _FULL = (b"HTTP/1.1 503 Service Unavailable\r\nretry-after: 1\r\ncontent-type: a
          b"connection: close\r\ncontent-length: %d\r\n\r\n%s" % (len(_BODY), _BODY))
 
 
+PIPELINED = 64  # requests that may wait in one connection for the one before them
+
+
 class Connection(Base):
     """uvicorn's connection. One whose next request has no whole header in time, or too long a header, is closed, and
-    so is one that does not take its answer. Beyond so many, a connection is told to come again.
+    so is one that does not take its answer, or in which many requests wait. Beyond so many, a connection is told to
+    come again.
     """
 
     limits = Limits()
@@ -61,16 +65,18 @@ class Connection(Base):
             self._stop()
         elif self._before > self.limits.header:
             self.transport.abort()
+        if len(getattr(self, "pipeline", ())) > PIPELINED:  # uvicorn reads on, however many there are
+            self.transport.abort()
 
     def on_response_complete(self) -> None:
         super().on_response_complete()
         self._before = 0
-        if self.transport.get_write_buffer_size():
-            self.loop.call_later(self.limits.seconds, self._unread)
+        if left := self.transport.get_write_buffer_size():
+            self.loop.call_later(self.limits.seconds, self._unread, left)
 
-    def _unread(self) -> None:
-        """Close where an answer of long ago still waits to be taken."""
-        if not self._asked and self.transport.get_write_buffer_size():
+    def _unread(self, left: int) -> None:
+        """Close where nothing of an answer of long ago has been taken."""
+        if self.transport.get_write_buffer_size() >= left:
             self.transport.abort()
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -9,6 +9,7 @@ import socket
 import threading
 import time
 from collections.abc import Iterator
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -100,6 +101,41 @@ def test_connections_that_say_nothing_useful_are_closed(served: Served) -> None:
     assert b"413 " in far and b"connection: close" in far.lower()
     expecting = f"{head}Content-Length: 90000\r\nExpect: 100-continue\r\n\r\n".encode()
     assert _until_closed(served.port, expecting).startswith(b"HTTP/1.1 413 ")  # without "go on" before it
+
+
+def test_requests_without_end_in_one_connection(served: Served) -> None:
+    """Some that follow without waiting for answers are answered; where they pile up, the connection is closed."""
+    body = json.dumps({"facts": [{}]}).encode()
+    one = (f"POST /infer HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {TOKEN}\r\nContent-Type: application/json\r\n"
+           f"Content-Length: {len(body)}\r\n\r\n").encode() + body
+    last = b"GET /healthz HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+    assert _until_closed(served.port, one * 10 + last).count(b"HTTP/1.1 200 OK") == 11
+    if find_spec("httptools"):  # without it uvicorn reads one request at a time
+        assert _until_closed(served.port, one * 2000 + last).count(b"HTTP/1.1 200 OK") < 500
+    with client(served) as ask:
+        assert ask.ready()
+
+
+def test_answers_that_nobody_takes() -> None:
+    """Whoever has taken nothing of an answer for as long as a request may last is closed; a slow reader is not."""
+    from nsfrc.service.connections import Connection
+
+    class Transport:
+        left, aborted = 1000, False
+
+        def get_write_buffer_size(self) -> int:
+            return self.left
+
+        def abort(self) -> None:
+            self.aborted = True
+
+    one = Connection.__new__(Connection)
+    one.transport = Transport()
+    one.transport.left = 900
+    one._unread(1000)
+    assert not one.transport.aborted
+    one._unread(900)
+    assert one.transport.aborted
 
 
 def test_too_many_connections(served: Served) -> None:
