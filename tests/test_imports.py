@@ -44,7 +44,7 @@ LAYERS: tuple[set[str], ...] = (
     {"learning"},
     {"data"},
     {"training"},
-    {"benchmarks", "editor"},
+    {"benchmarks", "editor", "service"},
     {"page"},
     {"cli"},
 )

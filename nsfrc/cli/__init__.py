@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": ("nsfrc.cli.explain", "Describe a program in words: what it asks, its clauses, and what each costs."),
     "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
     "infer": ("nsfrc.cli.infer", "Answer a program's question for every image in a folder."),
+    "serve": ("nsfrc.cli.serve", "Answer over HTTP: pictures, detections or facts in, answers with reasons out."),
     "new": ("nsfrc.cli.new", "Write a commented program to start from, for a detector of your own."),
     "play": ("nsfrc.cli.play", "Open a page to try a program on pictures, ask what if, and learn from labels."),
     "learn": ("nsfrc.cli.learn", "Learn a program's rules from labelled images or facts."),

@@ -25,7 +25,7 @@ class Images(click.Path):
         return value if is_live(value) else super().convert(value, param, ctx)
 
 
-def _thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
+def read_thresholds(_: click.Context, __: click.Parameter, given: tuple[str, ...]) -> dict[str, float]:
     """Thresholds by the names of the questions, "" for all of them."""
     found: dict[str, float] = {}
     for text in given:
@@ -92,7 +92,7 @@ With several targets each has its own score, answer, reason and accuracy.
               help="Python file or module with neural predicates or a perception, with --trust; repeatable.")
 @click.option("--trust", is_flag=True,
               help="Run the Python that --plugin, --perception or the program of --program names: docs/security.md.")
-@click.option("--threshold", "thresholds", multiple=True, metavar="X|TARGET=X", callback=_thresholds,
+@click.option("--threshold", "thresholds", multiple=True, metavar="X|TARGET=X", callback=read_thresholds,
               help="Score from 0 to 1 from which on a target is true, and below which the highest of classes is none; "
                    "for one target: kp1=0.4; repeatable. [from the program, the calibration, or 0.5; for classes 0]")
 @click.option("--fit-threshold", is_flag=True,

@@ -93,18 +93,23 @@ def with_classes_of(found: Detections, source: ir.Program | None) -> Detections:
 
 def known_from(found: Detections, perception: Perception, listing: Listing) -> dict[str, Known]:
     """What was given of each image of a listing, by its name."""
-    layout = perception.layout  # type: ignore[union-attr]
-    assert isinstance(layout, Layout)
     known = {}
     for item in listing:
         key = found.key(item.name)
         rows = np.zeros((0, 6)) if key is None else _fractions(found, key, item)
-        vectors = layout.vectors(rows)
-        if isinstance(perception, Crisp):
-            made = crisp(torch.from_numpy(vectors), perception.place, perception.least).numpy()
-            vectors = made[made[:, perception.place] > 0]
-        known[item.name] = Known.of(vectors)
+        known[item.name] = known_of(rows, perception)
     return known
+
+
+def known_of(rows: np.ndarray, perception: Perception) -> Known:
+    """What rows of a picture say, [n, 6] with coordinates as fractions of it."""
+    layout = perception.layout  # type: ignore[union-attr]
+    assert isinstance(layout, Layout)
+    vectors = layout.vectors(rows)
+    if isinstance(perception, Crisp):
+        made = crisp(torch.from_numpy(vectors), perception.place, perception.least).numpy()
+        vectors = made[made[:, perception.place] > 0]
+    return Known.of(vectors)
 
 
 def _fractions(found: Detections, key: str, item: Item) -> np.ndarray:

@@ -94,7 +94,7 @@ def open_session(wanted: Wanted, listing: Listing) -> Session:
     Where the program says slots(auto), perception looks at all images first.
     """
     found = _program(wanted)
-    plugins = _plugins(wanted)
+    plugins = load_plugins(wanted)
     ready = prepared(wanted, found, listing)
     pipe = ready.pipe
     program, identity = pipe.program, pipe.perception.identity
@@ -135,7 +135,7 @@ def _program(wanted: Wanted) -> Found:
     return find_candidate([Path(), *wanted.images])
 
 
-def _plugins(wanted: Wanted) -> list[ModuleType]:
+def load_plugins(wanted: Wanted) -> list[ModuleType]:
     for text in wanted.plugins:
         if not wanted.trust:
             raise refuse(f"--plugin {text}", str(Path(text).resolve()) if text.endswith(".py") else would_run(text))

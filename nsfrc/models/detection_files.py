@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -126,15 +126,22 @@ def _parsed(text: str, where: str) -> Any:
 
 
 def _lines(path: Path, text: str, names: tuple[str, ...]) -> Detections:
-    """One picture a line, {"file": …, "detections": [{"class": …, "confidence": …, "box": [x1, y1, x2, y2]}]}, or one
-    detection a line, with the keys that a CSV has as columns.
+    """One picture a line, or one detection a line; see `from_records`."""
+    lines = ((f"{path}:{number}", line) for number, line in enumerate(text.splitlines(), 1) if line.strip())
+    told = [(where, _parsed(line, where)) for where, line in lines]
+    return from_records(told, str(path), _listed(path, names) if names else None)
+
+
+def from_records(
+    records: Iterable[tuple[str, Any]], source: str, listed: ClassNames | None = None
+) -> Detections:
+    """Detections from what JSON says, each with the place that messages name; nothing else is read.
+
+    One record a picture, {"file": …, "detections": [{"class": …, "confidence": …, "box": [x1, y1, x2, y2]}]}, or one a
+    detection, with the keys that a CSV has as columns. listed: the classes, where they are known.
     """
-    listed, found, sizes = _listed(path, names) if names else None, Found(), Sizes()
-    for number, line in enumerate(text.splitlines(), 1):
-        if not line.strip():
-            continue
-        where = f"{path}:{number}"
-        told = _parsed(line, where)
+    found, sizes = Found(), Sizes()
+    for where, told in records:
         if not isinstance(told, dict):
             raise NsfrcError(f"{where}: a line is an object with file, class, confidence and box")
         file = _file(_get(told, "file"), where)
@@ -145,7 +152,7 @@ def _lines(path: Path, text: str, names: tuple[str, ...]) -> Detections:
         if not isinstance(several, list):
             raise NsfrcError(f"{where}: detections is not a list")
         one += (_detection(each, listed, where) for each in several)
-    return gathered(found, str(path), sizes=sizes, known=listed)
+    return gathered(found, source, sizes=sizes, known=listed)
 
 
 def _get(told: dict[str, Any], what: str) -> Any:

@@ -97,7 +97,8 @@ class Runner:
         code = compile("\n" * (block.line - 1) + block.text, str(self.page.path), "exec")
         printed = io.StringIO()
         try:
-            with contextlib.redirect_stdout(printed):
+            path = os.pathsep.join([str(self.programs), os.environ.get("PATH", "")])
+            with contextlib.redirect_stdout(printed), mock.patch.dict(os.environ, PATH=path):
                 exec(code, self.namespace)
         except Exception as error:
             raise block.fail(f"the Python block failed: {type(error).__name__}: {error}") from error
