@@ -3,10 +3,10 @@
 #     docker build -t nsfrc-serve .
 #     docker run -p 8000:8000 -v "$PWD/token:/run/secrets/token:ro" nsfrc-serve
 #
-# Nothing but package registries is reached: that of the base image, PyPI, and the one of torch's builds for CPUs, since
-# PyPI's brings several GB of libraries for GPUs.
+# Nothing but package registries is reached: that of the base image, and PyPI, whose torch brings several GB of libraries
+# for GPUs. TORCH_INDEX names an index that has torch's builds for CPUs.
 FROM python:3.12-slim AS build
-ARG TORCH_INDEX=https://download.pytorch.org/whl/cpu
+ARG TORCH_INDEX=
 RUN python -m venv /opt/nsfrc
 WORKDIR /source
 COPY pyproject.toml setup.py MANIFEST.in constraints.txt README.md CHANGELOG.md LICENSE ./
@@ -16,7 +16,7 @@ COPY kernels ./kernels
 COPY programs ./programs
 COPY nsfrc ./nsfrc
 RUN /opt/nsfrc/bin/pip install --no-cache-dir --disable-pip-version-check -c constraints.txt \
-    --extra-index-url "$TORCH_INDEX" '.[serve,onnx]'
+    ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} '.[serve,onnx]'
 
 FROM python:3.12-slim
 COPY --from=build /opt/nsfrc /opt/nsfrc
