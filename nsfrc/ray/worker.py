@@ -1,0 +1,99 @@
+"""What a worker does: it holds the pipeline, and answers for one block after the other."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+from nsfrc import __version__
+from nsfrc.errors import NsfrcError
+from nsfrc.ray.extra import need_arrow
+from nsfrc.ray.places import Place
+from nsfrc.ray.tables import Form, as_line
+
+if TYPE_CHECKING:
+    from nsfrc.inference.predictor import Predictor
+    from nsfrc.ray.sources import Block
+
+
+@dataclass(frozen=True)
+class Duty:
+    """How a worker works. threads: for torch. readers: threads that read images ahead. device: cpu or cuda."""
+
+    threads: int = 1
+    readers: int = 0
+    device: str = "cpu"
+    batch_size: int = 32
+    version: str = __version__
+
+
+def settle(duty: Duty) -> None:
+    """Keep to the threads that this worker has, before anything starts more: workers must not fight for cores."""
+    if duty.version != __version__:
+        raise NsfrcError(f"this node has nsfrc {__version__}, and the run was started with {duty.version}: install the "
+                         f"same version on all nodes")
+    for name in ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NUMBA_NUM_THREADS"):
+        os.environ[name] = str(duty.threads)
+    import cv2
+    import torch
+
+    torch.set_num_threads(duty.threads)
+    cv2.setNumThreads(0)
+
+
+def restored(content: bytes, duty: Duty) -> Predictor:
+    """The predictor that a driver sent, which is one of the same user; plug-ins are loaded with it."""
+    settle(duty)
+    predictor: Predictor = pickle.loads(content)
+    predictor.pipe.to(duty.device)
+    return predictor
+
+
+class Answerer:
+    """Answers for blocks and writes their parts; Ray keeps one in every worker."""
+
+    def __init__(self, predictor: bytes, duty: Duty, form: Form, dest: Place) -> None:
+        self.content, self.duty, self.form, self.dest = predictor, duty, form, dest
+        self.predictor: Predictor | None = None
+
+    def __call__(self, batch: Any) -> Any:
+        """blocks → what became of them, both as columns of an Arrow table; see `told`."""
+        arrow = need_arrow()
+        done = [self._told(content.as_py()) for content in batch.column("content")]
+        return arrow.Table.from_pylist(done, schema=_schema())
+
+    def _told(self, content: bytes) -> dict[str, Any]:
+        block: Block = pickle.loads(content)
+        try:
+            if self.predictor is None:
+                self.predictor = restored(self.content, self.duty)
+            return self._answered(block)
+        except NsfrcError as error:  # a message for the user, which Ray would wrap
+            return {"block": block.number, "failure": str(error)}
+
+    def _answered(self, block: Block) -> dict[str, Any]:
+        from nsfrc.inference.images import quietly
+        from nsfrc.inference.stream import Reading, stream
+        from nsfrc.ray.dest import part_name
+
+        assert self.predictor is not None
+        predictor = self.predictor if block.known is None else replace(self.predictor, known=block.known)
+        with quietly():
+            reading = Reading(self.duty.batch_size, self.duty.readers)
+            rows = [row for several in stream(predictor, block, reading) for row in several]
+        data = self.form.encode(rows)
+        self.dest.below(part_name(block.number, self.form.kind)).write(data)
+        return {"block": block.number, "rows": len(rows), "bytes": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(), "lines": json.dumps(list(map(as_line, rows)))}
+
+
+def _schema() -> Any:
+    """A driver hears of a block's rows what it shows and counts, or why there are none."""
+    arrow = need_arrow()
+    whole, text = arrow.int64(), arrow.string()
+    return arrow.schema([("block", whole), ("rows", whole), ("bytes", whole), ("sha256", text),
+                         ("lines", arrow.large_string()), ("failure", text)])
