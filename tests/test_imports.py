@@ -44,8 +44,10 @@ LAYERS: tuple[set[str], ...] = (
     {"learning"},
     {"data"},
     {"training"},
+    {"ray"},
     {"benchmarks", "editor"},
     {"cli"},
+    {"__main__"},
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "explain": ("nsfrc.cli.explain", "Describe a program in words: what it asks, its clauses, and what each costs."),
     "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
     "infer": ("nsfrc.cli.infer", "Answer a program's question for every image in a folder."),
+    "summarise": ("nsfrc.cli.summarise", "Count the rows of a folder that nsfrc infer --ray wrote."),
     "new": ("nsfrc.cli.new", "Write a commented program to start from, for a detector of your own."),
     "learn": ("nsfrc.cli.learn", "Learn a program's rules from labelled images or facts."),
     "import": ("nsfrc.cli.importing", "Turn a published plain-text language folder into one .pl file."),

@@ -51,6 +51,7 @@ def answer(images: tuple[Path | str, ...], shared: dict[str, Any], cluster: dict
     from nsfrc.models.detections import detections as as_detections
     from nsfrc.ray.cluster import Wanted as WantedCluster
     from nsfrc.ray.cluster import connected
+    from nsfrc.ray.dest import earlier_in
     from nsfrc.ray.extra import need_arrow, need_ray
     from nsfrc.ray.places import Place
     from nsfrc.ray.run import Target, run
@@ -63,6 +64,7 @@ def answer(images: tuple[Path | str, ...], shared: dict[str, Any], cluster: dict
         refuse_place(more["report"])
     target = Target(Place.of(str(more["out"])), cluster["format"] or "parquet", more["resume"], cluster["block_size"],
                     more["batch_size"])
+    earlier_in(target.place, more["resume"])
     if images:
         source = open_source(images, more["every"], cluster["image_column"])
     else:

@@ -66,16 +66,31 @@ def _connect(ray: Any, wanted: Wanted) -> None:
         os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
         os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # stay on the loopback address
         workers = wanted.workers or max(1, _cores() // wanted.cpus)
-        ray.init(address=LOCAL, num_cpus=workers * wanted.cpus + SPARE, include_dashboard=False,
-                 object_store_memory=STORE, **quiet)
+        with _muted():
+            ray.init(address=LOCAL, num_cpus=workers * wanted.cpus + SPARE, include_dashboard=False,
+                     object_store_memory=STORE, **quiet)
         return
     _refuse_unreachable(wanted.address)
     try:
-        ray.init(address=wanted.address, **quiet)
+        with _muted():
+            ray.init(address=wanted.address, **quiet)
     except (OSError, RuntimeError, ValueError, ray.exceptions.RayError) as error:  # ConnectionError is an OSError
         reason = (str(error).strip().splitlines() or [type(error).__name__])[0]
         raise NsfrcError(f"cannot connect to Ray at {wanted.address} ({reason}): see `ray status` there, or give --ray "
                          f"local for this machine alone") from None
+
+
+@contextmanager
+def _muted() -> Iterator[None]:
+    """Without what Ray's compiled part tells on standard error as it starts; what fails is raised, too."""
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _refuse_unreachable(address: str) -> None:
@@ -104,7 +119,7 @@ def _cores() -> int:
 
 def _hush(ray: Any) -> None:
     """Rows, a bar and a summary are ours; what Ray Data tells of its plans belongs into its log files."""
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    logging.getLogger("ray.data").setLevel(logging.CRITICAL)
     context = ray.data.DataContext.get_current()
     context.enable_progress_bars = False
     context.print_on_execution_start = False

@@ -1,4 +1,4 @@
-"""DEST, a folder of parts: a file of rows for each block, and manifest.json, which says what they were made with.
+"""DEST, a folder of parts: a file of rows for each block, and _manifest.json, which says what they were made with.
 
 A part is written under another name and renamed, and the rows of a block are the same whoever answers for it: a block
 that is answered twice, because a worker died or a run goes on, leaves one part.
@@ -18,9 +18,9 @@ from nsfrc.questions import Question
 from nsfrc.ray.places import Place
 from nsfrc.ray.tables import KINDS, Form
 
-MANIFEST, FORMAT = "manifest.json", 1
+MANIFEST, FORMAT = "_manifest.json", 1  # readers of Parquet folders pass by what begins with _
 PART = re.compile(r"part-(\d{6,})\.(parquet|csv|jsonl)")
-LEFT = re.compile(r"\.(part-\d+|manifest)\.\w+\..*")  # what a process that was killed has not renamed
+LEFT = re.compile(r"\.(part-\d+|_manifest)\.\w+\..*")  # what a process that was killed has not renamed
 
 
 @dataclass(frozen=True)
@@ -128,17 +128,9 @@ def open_dest(place: Place, manifest: Manifest, resume: bool) -> Dest:
     """
     lock = _locked(place)
     try:
-        names = [name for name, _ in place.files(recursive=True)]
-        if MANIFEST in names:
-            earlier = read_manifest(place)
-            if not resume:
-                raise NsfrcError(f"{place.called} has the rows of an earlier run: --resume goes on with it, or name "
-                                 f"another folder")
+        if (earlier := earlier_in(place, resume)) is not None:
             _refuse_other(place, earlier, manifest)
             return Dest(place, earlier, True, lock)
-        if foreign := [name for name in names if not LEFT.fullmatch(name) and not name.endswith(".lock")]:
-            raise NsfrcError(f"{place.called} is not empty and has no {MANIFEST} of nsfrc ({foreign[0]} is there): name "
-                             f"a new or an empty folder")
         place.make_folder()
         place.below(MANIFEST).write(manifest.as_json())
         return Dest(place, manifest, False, lock)
@@ -148,18 +140,34 @@ def open_dest(place: Place, manifest: Manifest, resume: bool) -> Dest:
         raise
 
 
+def earlier_in(place: Place, resume: bool) -> Manifest | None:
+    """What an earlier run has left in a folder, if anything. Raises NsfrcError where rows cannot go there."""
+    if (path := place.local) is not None and path.exists() and not path.is_dir():
+        raise NsfrcError(f"--out {path} is a file: with --ray, rows go to a folder")
+    names = [name for name, _ in place.files()]
+    if MANIFEST in names:
+        if not resume:
+            raise NsfrcError(f"{place.called} has the rows of an earlier run: --resume goes on with it, or name another "
+                             f"folder")
+        return read_manifest(place)
+    names = names or [name for name, _ in place.files(recursive=True)]
+    if foreign := [name for name in names if not LEFT.fullmatch(name)]:
+        raise NsfrcError(f"{place.called} is not empty and has no {MANIFEST} of nsfrc ({foreign[0]} is there): name a "
+                         f"new or an empty folder")
+    return None
+
+
 def _locked(place: Place) -> Lock | None:
     """One run at a time, where the folder is on a disk."""
     path = place.local
     if path is None:
         return None
-    if path.exists() and not path.is_dir():
-        raise NsfrcError(f"--out {path} is a file: with --ray, rows go to a folder")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         return Lock(path)
     except OSError as error:
-        raise NsfrcError(f"cannot write {path}: {error.strerror}") from None
+        raise NsfrcError(f"cannot write {path}: {error.strerror}; name a folder that you can write to with --out") \
+            from None
 
 
 def _refuse_other(place: Place, was: Manifest, now: Manifest) -> None:

@@ -19,6 +19,7 @@ from nsfrc.ray.sources import Block, Source
 
 IMAGES = ("image", "images", "img", "picture", "photo", "bytes", "content", "data", "jpg", "jpeg", "png")
 NAMES = ("file", "file_name", "filename", "path", "name", "key", "__key__", "id", "image_id", "url")
+PATHS = ("image_path", "path", "url", "file_name", "filename", "file")
 LABELS = ("label", "class", "cls")
 AT_ONCE = 32  # pictures that are read at a time
 SUFFIX = ".png"  # of the name of a picture that has none: it is an image by its column
@@ -166,7 +167,7 @@ def _columns(place: Place, schema: Any, wanted: str | None) -> Columns:
         raise NsfrcError(f"{place.called} has no column {wanted!r}: there are {', '.join(there)}")
     by_name = [name for name in IMAGES if name in there and kind(name)]
     bytes_alone = [name for name in there if kind(name) in ("bytes", "struct")]
-    paths = [name for name in NAMES if name in there and text(name)]
+    paths = [name for name in PATHS if name in there and text(name)]
     image = wanted or next(iter([*by_name, *bytes_alone, *paths]), None)
     if image is None or (found := kind(image)) is None:
         what = "no column of images" if image is None else f"a column {image!r} of {schema.field(image).type}"

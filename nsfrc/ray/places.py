@@ -137,7 +137,7 @@ def reason_of(error: BaseException) -> str:
     """The first line of an exception of pyarrow, or what the system says."""
     number = getattr(error, "errno", None)
     if isinstance(error, OSError) and number:
-        return error.strerror or os.strerror(number)
+        return os.strerror(number)
     lines = str(error).strip().splitlines() or [type(error).__name__]
     found = re.search(r"\[errno (\d+)\]", lines[0])
     return os.strerror(int(found[1])) if found else lines[0][:300]

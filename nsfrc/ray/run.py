@@ -25,7 +25,7 @@ from nsfrc.ray.places import Place
 from nsfrc.ray.sources import Source
 from nsfrc.ray.summary import add_part, digest_and_rows
 from nsfrc.ray.tables import from_line
-from nsfrc.ray.worker import Answerer, Duty
+from nsfrc.ray.worker import Answerer, Duty, folders_of
 
 BLOCKS_A_WORKER = 8  # at least, so that the last ones do not wait long for each other
 SMALLEST, LARGEST = 32, 2048  # images of a block, unless somebody says otherwise
@@ -150,7 +150,8 @@ def answers(
         return
     ray, form = cluster.ray, dest.manifest.form()
     predictor = Predictor(session.pipe, session.asked(form.reasons, False))
-    duty = Duty(cluster.cpus, READERS if source.remote else 0, "cuda" if cluster.gpus else "cpu", batch_size)
+    duty = Duty(cluster.cpus, READERS if source.remote else 0, "cuda" if cluster.gpus else "cpu", batch_size,
+                folders_of(predictor))
     given = ray.data.from_items([{"content": content} for content in blocks], override_num_blocks=len(blocks))
     done = given.map_batches(
         Answerer, fn_constructor_args=(pickle.dumps(predictor), duty, form, dest.place), batch_size=1,
@@ -168,7 +169,9 @@ def answers(
 
 def _of_ray(error: BaseException) -> str:
     """What went wrong in a worker or in Ray, in a line."""
-    cause = getattr(error, "cause", None) or error
+    cause = error
+    while (inner := getattr(cause, "cause", None) or cause.__cause__) is not None:
+        cause = inner
     text = str(cause).strip()
     if isinstance(cause, ModuleNotFoundError) or "No module named 'nsfrc'" in text:
         return ("the nodes of the cluster cannot import nsfrc: install the same version there, or submit with a "

@@ -212,8 +212,9 @@ def _of_address(text: str) -> Source:
             sizes = dict(root.files(recursive=True))
     listing = from_names(Path(root.path), sorted(sizes, key=reading_key), _Files(root, sizes))
     if not len(listing):
-        raise NsfrcError(no_images([text], listing) + ", no .parquet files and no .tar files; see that the address is "
-                         "right and that this machine may list it")
+        others = "".join(f"; {told}" for told in listing.left_out())
+        raise NsfrcError(f"there are no images in {text}, no .parquet files and no .tar files{others}; see that the "
+                         f"address is right and that this machine may list it")
     return Source(text, listing, remote=root.local is None)
 
 

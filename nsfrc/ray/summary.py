@@ -73,6 +73,9 @@ def _lines(part: Place, headed: bool) -> Iterator[tuple[int, str]]:
     """The lines of a part with their numbers."""
     with told(f"cannot read {part.called}"), part.open() as file:
         for number, line in enumerate(io.TextIOWrapper(file, encoding="utf-8", newline="\n"), 1):
+            if not line.endswith("\n"):
+                raise NsfrcError(f"{part.called}:{number}: cut short: remove the file, and --resume answers for its "
+                                 f"block again")
             if number > headed:
                 yield number, line.rstrip("\n")
 

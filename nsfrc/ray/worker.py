@@ -6,7 +6,9 @@ import hashlib
 import json
 import os
 import pickle
+import sys
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from nsfrc import __version__
@@ -22,13 +24,31 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Duty:
-    """How a worker works. threads: for torch. readers: threads that read images ahead. device: cpu or cuda."""
+    """How a worker works. threads: for torch. readers: threads that read images ahead. device: cpu or cuda.
+
+    folders: where the user's own modules are, see `folders_of`.
+    """
 
     threads: int = 1
     readers: int = 0
     device: str = "cpu"
     batch_size: int = 32
+    folders: tuple[str, ...] = ()
     version: str = __version__
+
+
+def folders_of(predictor: Predictor) -> tuple[str, ...]:
+    """The folders of modules that the user trusts and that are not installed: another process must look there too."""
+    functions = [getattr(part, "function", None) for part in predictor.pipe.facts.modules()]
+    used = {type(part).__module__ for part in predictor.pipe.modules()}
+    used |= {getattr(one, "__module__", None) or "" for one in functions if one is not None}
+    found = set()
+    for name in {one.partition(".")[0] for one in used}:
+        file = getattr(sys.modules.get(name), "__file__", None)
+        if file is not None and not Path(file).is_relative_to(sys.prefix) and name != "nsfrc":
+            folder = Path(file).absolute().parent
+            found.add(str(folder.parent if Path(file).name == "__init__.py" else folder))
+    return tuple(sorted(found))
 
 
 def settle(duty: Duty) -> None:
@@ -48,7 +68,12 @@ def settle(duty: Duty) -> None:
 def restored(content: bytes, duty: Duty) -> Predictor:
     """The predictor that a driver sent, which is one of the same user; plug-ins are loaded with it."""
     settle(duty)
-    predictor: Predictor = pickle.loads(content)
+    sys.path += [folder for folder in duty.folders if folder not in sys.path]
+    try:
+        predictor: Predictor = pickle.loads(content)
+    except ModuleNotFoundError as error:
+        raise NsfrcError(f"a worker cannot import {error.name}: install it on all nodes, or put it into a folder that "
+                         f"all of them share") from None
     predictor.pipe.to(duty.device)
     return predictor
 
