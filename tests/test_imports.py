@@ -37,7 +37,7 @@ LAYERS: tuple[set[str], ...] = (
     {"compiler.stages", "program", "columns", "compiler.artifact", "compiler.importer"},
     {"compiler.findings"},
     {"compiler.report", "compiler.emit", "engines", "kernels"},
-    {"describe", "contexts", "candidates"},
+    {"describe", "contexts", "candidates", "distributed"},
     {"reasoner", "perception", "valuation"},
     {"pipelines", "prediction", "explain", "reasons"},
     {"inference"},
