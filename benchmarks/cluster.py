@@ -131,7 +131,8 @@ def measured(what: str, images: Path, count: int, options: list[str], scratch: P
     paths = sorted(out.glob("part-*.jsonl")) if ray else [out]
     rows = sorted(line for path in paths for line in path.read_text().splitlines())
     worker = sum(watched.cpu[pid] for pid in watched.workers) if ray else sum(watched.cpu.values())
-    return ClusterRow(what, count, seconds, first, count / max(seconds - first, 1e-9), sum(watched.cpu.values()), worker,
+    rate = count / max(seconds - first, 1e-9)
+    return ClusterRow(what, count, seconds, first, rate, sum(watched.cpu.values()), worker,
                       1000 * worker / count, watched.memory, watched.worker_memory, len(rows), False, load), rows
 
 

@@ -54,7 +54,11 @@ def joined(device: str = "cpu") -> Iterator[str]:
         device = f"cuda:{os.environ.get('LOCAL_RANK', '0')}"
         torch.cuda.set_device(device)
     try:
-        distributed.init_process_group("nccl" if cards else "gloo", timeout=PATIENCE)
+        store, own, count = next(distributed.rendezvous("env://", timeout=PATIENCE))
+        # What an attempt before this one has left in the store would lead to processes that are no more.
+        store = distributed.PrefixStore(f"nsfrc/{os.environ.get('TORCHELASTIC_RESTART_COUNT', '0')}", store)
+        distributed.init_process_group("nccl" if cards else "gloo", store=store, rank=own, world_size=count,
+                                       timeout=PATIENCE)
     except (RuntimeError, ValueError) as error:
         reason = str(error).splitlines()[0]
         raise NsfrcError(f"the processes of torchrun do not find each other ({reason}): see --rdzv-endpoint, or run "
@@ -65,6 +69,11 @@ def joined(device: str = "cpu") -> Iterator[str]:
         if leads():
             raise
         raise SystemExit(1) from None
+    except RuntimeError as error:  # from gloo or nccl, where another process has ended
+        if "closed by peer" not in str(error) and "reset by peer" not in str(error):
+            raise
+        raise NsfrcError("another process of this training has ended: its own message says why; torchrun "
+                         "--max-restarts N starts all of them again, from the last checkpoint") from None
     finally:
         distributed.destroy_process_group()
 

@@ -114,7 +114,8 @@ With several targets each has its own score, answer, reason and accuracy.
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto: cuda where there is one.")
 @click.option("--threads", type=click.IntRange(1, MAX_THREADS),
               help="CPU threads, about half of them to read images ahead. [2, or 1 on one core]")
-@click.option("--out", type=click.Path(path_type=Path), help="Write all rows here, as .csv or .jsonl; with --ray a folder.")
+@click.option("--out", type=click.Path(path_type=Path),
+              help="Write all rows here, as .csv or .jsonl; with --ray a folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run from what it wrote beside --out.")
 @click.option("--report", type=click.Path(path_type=Path),
               help="Write an HTML page (.html) with every image, its objects and the reason.")
@@ -141,7 +142,7 @@ def command(
     if why and quiet:
         raise NsfrcError("--why adds to the rows that --quiet hides: leave out one of the two")
     _refuse_early(images, program, perception)
-    shared = {"program": program, "perception": perception, "weights": weights, "concepts": concepts,
+    shared: dict[str, Any] = {"program": program, "perception": perception, "weights": weights, "concepts": concepts,
               "plugins": plugins, "threshold": thresholds.get(""), "steps": steps, "trust": trust, "labels": labels,
               "thresholds": {name: value for name, value in thresholds.items() if name}, "conf": conf,
               "detections": detections}

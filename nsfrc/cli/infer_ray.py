@@ -15,8 +15,8 @@ SAMPLE = 200  # images that a report shows
 
 OPTIONS = (
     click.option("--ray", is_flag=False, flag_value="local", metavar="[ADDRESS]",
-                 help="Answer with Ray: the address of a cluster (host:port, ray://host:port, auto), or local, processes "
-                      "on this machine. --images may then be Parquet files, WebDataset tars, or an address (s3://, "
+                 help="Answer with Ray: the address of a cluster (host:port, ray://host:port, auto), or local, "
+                      "processes on this machine. --images may then be Parquet files, WebDataset tars, or an address (s3://, "
                       "gs://, file://), and --out is a folder. [local]"),
     click.option("--workers", type=click.IntRange(1, 100_000),
                  help="With --ray, how many processes answer. [one for each CPU, or for each GPU share]"),
@@ -39,7 +39,9 @@ def in_a_cluster(command: Command) -> Command:
     return command
 
 
-def answer(images: tuple[Path | str, ...], shared: dict[str, Any], cluster: dict[str, Any], more: dict[str, Any]) -> None:
+def answer(
+    images: tuple[Path | str, ...], shared: dict[str, Any], cluster: dict[str, Any], more: dict[str, Any]
+) -> None:
     """Answer with Ray. shared: what a session is opened with; cluster: OPTIONS; more: the other options of infer."""
     _refuse(images, shared, more)
     from nsfrc.cli.infer_view import view_for
@@ -49,8 +51,8 @@ def answer(images: tuple[Path | str, ...], shared: dict[str, Any], cluster: dict
     from nsfrc.inference.report import refuse_place
     from nsfrc.inference.session import Wanted, open_session
     from nsfrc.models.detections import detections as as_detections
+    from nsfrc.ray.cluster import LOCAL, connected
     from nsfrc.ray.cluster import Wanted as WantedCluster
-    from nsfrc.ray.cluster import connected
     from nsfrc.ray.dest import earlier_in
     from nsfrc.ray.extra import need_arrow, need_ray
     from nsfrc.ray.places import Place
@@ -58,7 +60,7 @@ def answer(images: tuple[Path | str, ...], shared: dict[str, Any], cluster: dict
     from nsfrc.ray.sampled import report_of_sample
     from nsfrc.ray.sources import Source, open_source, refuse_auto
 
-    need_ray()
+    need_ray(local=cluster["ray"] == LOCAL)
     need_arrow()
     if more["report"] is not None:
         refuse_place(more["report"])

@@ -14,6 +14,7 @@ from nsfrc.pipelines import Pipeline
 from nsfrc.program import Program
 from nsfrc.ray.extra import need_arrow, need_ray
 from nsfrc.ray.parquet_source import IMAGES, NAMES
+from nsfrc.ray.places import EMPTY
 from nsfrc.ray.sources import refuse_auto
 from nsfrc.ray.tables import Form
 from nsfrc.ray.worker import Duty, folders_of, restored
@@ -49,8 +50,8 @@ def map_batches(
     if not isinstance(program, Program | Pipeline):
         refuse_auto(program, perception, None, ())
     wanted = Wanted(
-        (), program, perception, None if weights is None else Path(weights), None if concepts is None else Path(concepts),
-        tuple(map(str, plugins)), threshold, steps, "cpu", trust, conf=conf,
+        (), program, perception, None if weights is None else Path(weights),
+        None if concepts is None else Path(concepts), tuple(map(str, plugins)), threshold, steps, "cpu", trust, conf=conf,
     )
     session = open_session(wanted, Listing(Path(), {}))
     form = Form("parquet", session.questions, session.made_with["program"], session.made_with["perception"],
@@ -60,10 +61,11 @@ def map_batches(
     _refuse_all_cpus(workers, cpus_per_worker)
     pool = ray.data.ActorPoolStrategy(size=workers) if workers else ray.data.ActorPoolStrategy(min_size=1)
     content = pickle.dumps(predictor)
+    card: dict[str, Any] = {"num_gpus": gpus_per_worker} if gpus_per_worker else {}
     return dataset.map_batches(
         Adder, fn_constructor_args=(content, duty, form, Names(image, name, prefix, keep_image, explain)),
         batch_size=batch_size, batch_format="pyarrow", compute=pool, num_cpus=cpus_per_worker,
-        **({"num_gpus": gpus_per_worker} if gpus_per_worker else {}),
+        **card,
     )
 
 
@@ -74,8 +76,8 @@ def _refuse_all_cpus(workers: int | None, cpus: int) -> None:
         return
     there = ray.cluster_resources().get("CPU", 0)
     if workers * cpus >= there:
-        raise NsfrcError(f"{workers} workers with {cpus} CPU each would take all {there:g} CPUs that Ray has, and leave "
-                         f"none to read with: workers={max(1, int((there - 1) // cpus))}, or more CPUs")
+        raise NsfrcError(f"{workers} workers with {cpus} CPU each would take all {there:g} CPUs that Ray has, and "
+                         f"leave none to read with: workers={max(1, int((there - 1) // cpus))}, or more CPUs")
 
 
 class Names:
@@ -136,7 +138,7 @@ def _items(batch: Any, image: str, called: str | None) -> list[Item]:
     for number, (cell, name) in enumerate(zip(cells, names, strict=True), 1):
         text = printable(str(name)) if name is not None else f"row {number} of a batch"
         data = cell.get("bytes") or cell.get("path") if isinstance(cell, dict) else cell
-        error = "the file is empty; get a fresh copy" if data is None or isinstance(data, bytes | str) and not data else None
-        items.append(Item(Path(data) if isinstance(data, str) else Path(text), text, error=error,
+        empty = data is None or (isinstance(data, bytes | str) and not data)
+        items.append(Item(Path(data) if isinstance(data, str) else Path(text), text, error=EMPTY if empty else None,
                           image=None if isinstance(data, str) else data))
     return items

@@ -17,7 +17,8 @@ from nsfrc.ray.extra import need_ray
 LOCAL, RUNNING = "local", "auto"
 STORE = 512 * 1024 * 1024  # bytes for what processes of this machine hand each other; pictures are not among it
 PATIENCE = 5.0  # seconds
-SPARE = 1  # CPUs that are left to Ray's own tasks: where actors have all of them, whatever is to feed them waits forever
+# CPUs that are left to Ray's own tasks: where actors have all of them, whatever is to feed them waits forever.
+SPARE = 1
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Cluster:
 @contextmanager
 def connected(wanted: Wanted) -> Iterator[Cluster]:
     """A connection for as long as the block lasts; one that is there already is taken, and stays."""
-    ray = need_ray()
+    ray = need_ray(local=wanted.address == LOCAL)
     ours = not ray.is_initialized()
     if ours:
         _connect(ray, wanted)
@@ -63,12 +64,10 @@ def _connect(ray: Any, wanted: Wanted) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     if wanted.address == LOCAL:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # stay on the loopback address
         workers = wanted.workers or max(1, _cores() // wanted.cpus)
         with _muted():
             ray.init(address=LOCAL, num_cpus=workers * wanted.cpus + SPARE, include_dashboard=False,
-                     object_store_memory=STORE, **quiet)
+                     object_store_memory=STORE, _node_ip_address="127.0.0.1", **quiet)
         return
     _refuse_unreachable(wanted.address)
     try:
@@ -135,8 +134,8 @@ def _room(ray: Any, wanted: Wanted) -> Cluster:
     if fit < 1:
         lacks = f"{gpus:g} GPUs" if wanted.gpus > 0 and gpus < wanted.gpus else f"{cpus:g} CPUs"
         raise NsfrcError(f"Ray has {lacks}, too little for a worker with {wanted.cpus} CPU"
-                         f"{f' and {wanted.gpus:g} GPU' if wanted.gpus else ''} and {SPARE} CPU for Ray's own tasks: add "
-                         f"nodes, or give each worker less (--cpus-per-worker, --gpus-per-worker)")
+                         f"{f' and {wanted.gpus:g} GPU' if wanted.gpus else ''} and {SPARE} CPU for Ray's own tasks: "
+                         f"add nodes, or give each worker less (--cpus-per-worker, --gpus-per-worker)")
     workers = min(fit, wanted.workers or fit)
     remark = None
     if wanted.workers is not None and workers < wanted.workers:

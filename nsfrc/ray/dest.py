@@ -66,7 +66,8 @@ def read_manifest(dest: Place) -> Manifest:
     try:
         told = json.loads(place.read())
         if told["nsfrc"] != FORMAT:
-            raise NsfrcError(f"{place.called} is of another version of nsfrc ({told['version']}): read it with that one")
+            raise NsfrcError(f"{place.called} is of another version of nsfrc ({told['version']}): read it with "
+                             f"that one")
         asked = tuple(Question(one["name"], tuple(one["atoms"]), int(one["first"])) for one in told["questions"])
         if not asked or told["kind"] not in KINDS:
             raise ValueError
@@ -147,8 +148,8 @@ def earlier_in(place: Place, resume: bool) -> Manifest | None:
     names = [name for name, _ in place.files()]
     if MANIFEST in names:
         if not resume:
-            raise NsfrcError(f"{place.called} has the rows of an earlier run: --resume goes on with it, or name another "
-                             f"folder")
+            raise NsfrcError(f"{place.called} has the rows of an earlier run: --resume goes on with it, or name "
+                             f"another folder")
         return read_manifest(place)
     names = names or [name for name, _ in place.files(recursive=True)]
     if foreign := [name for name in names if not LEFT.fullmatch(name)]:
@@ -176,8 +177,8 @@ def _refuse_other(place: Place, was: Manifest, now: Manifest) -> None:
     pairs += [("--format", was.kind, now.kind), ("images", str(was.images), str(now.images))]
     for name, before, after in pairs:
         if before != after:
-            raise NsfrcError(f"{place.called} was made with {name} {before}, and now it is {after}: name another folder "
-                             f"with --out")
+            raise NsfrcError(f"{place.called} was made with {name} {before}, and now it is {after}: name another "
+                             f"folder with --out")
     if was.source != now.source:
         raise NsfrcError(f"{place.called} was begun with images of other names, or in another order: answer for what "
                          f"is new into another folder")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from types import ModuleType
 
 from nsfrc.errors import NsfrcError
@@ -9,8 +10,11 @@ from nsfrc.errors import NsfrcError
 INSTALL = 'pip install "nsfrc[ray]"'
 
 
-def need_ray() -> ModuleType:
-    """The module `ray`, with `ray.data`."""
+def need_ray(local: bool = False) -> ModuleType:
+    """The module `ray`, with `ray.data`. local: for this machine alone, which it then keeps to."""
+    if local:  # both are looked at when it is imported
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")  # the loopback address
     try:
         import ray
         import ray.data

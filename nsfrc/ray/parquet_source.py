@@ -108,12 +108,14 @@ def parquet_source(called: str, places: Sequence[Place], column: str | None = No
         with _open(place) as file:
             own = _columns(place, file.schema_arrow, column)
             if columns is not None and own != columns:
-                raise NsfrcError(f"{place.called} has other columns than {places[0].called}: answer for them one by one")
+                raise NsfrcError(f"{place.called} has other columns than {places[0].called}: answer for them one "
+                                 f"by one")
             columns = own
             groups.append(tuple(file.metadata.row_group(i).num_rows for i in range(file.num_row_groups)))
             for row, (name, label, path) in enumerate(_named(place, file, own)):
                 if name in seen:
-                    raise NsfrcError(f"{place.called}: row {row} is called {name}, as another row is: names must differ")
+                    raise NsfrcError(f"{place.called}: row {row} is called {name}, as another row is: names must "
+                                     f"differ")
                 seen.add(name)
                 names.append(name)
                 if label is not None:
@@ -143,8 +145,8 @@ def _open(place: Place) -> Any:
     try:
         return ParquetFile(place.open())
     except (OSError, pyarrow.ArrowException) as error:
-        raise NsfrcError(f"{place.called} is cut short, damaged or not a Parquet file ({reason_of(error)}): get a fresh "
-                         f"copy, or leave it out") from None
+        raise NsfrcError(f"{place.called} is cut short, damaged or not a Parquet file ({reason_of(error)}): get a "
+                         f"fresh copy, or leave it out") from None
 
 
 def _columns(place: Place, schema: Any, wanted: str | None) -> Columns:
@@ -181,7 +183,7 @@ def _columns(place: Place, schema: Any, wanted: str | None) -> Columns:
 
 def _named(place: Place, file: Any, columns: Columns) -> Iterator[tuple[str, str | None, str]]:
     """The name, the class and the path of every row, the latter only where the column has paths."""
-    paths = [columns.image] if columns.kind == "paths" else [f"{columns.image}.path"] if columns.kind == "struct" else []
+    paths = {"paths": [columns.image], "struct": [f"{columns.image}.path"]}.get(columns.kind, [])
     wanted = [one for one in (columns.name, columns.label, *paths) if one is not None]
     row = 0
     with told(f"cannot read {place.called}"):

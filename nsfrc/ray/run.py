@@ -55,8 +55,8 @@ class Timed:
     def told(self) -> str:
         rate = self.images / max(self.whole, 1e-9)
         are = "1 worker" if self.workers == 1 else f"{self.workers} workers"
-        return (f"{images_text(self.images)} in {self.whole:.1f} s with {are}, {rate:.1f} a second; the first block was "
-                f"there after {self.start_up:.1f} s")
+        return (f"{images_text(self.images)} in {self.whole:.1f} s with {are}, {rate:.1f} a second; the first block "
+                f"was there after {self.start_up:.1f} s")
 
 
 def block_size(images: int, workers: int) -> int:
@@ -177,8 +177,8 @@ def _of_ray(error: BaseException) -> str:
         return ("the nodes of the cluster cannot import nsfrc: install the same version there, or submit with a "
                 "runtime environment that has it (docs/scale.md)")
     last = (text.splitlines() or [type(cause).__name__])[-1]
-    return (f"Ray stopped ({type(cause).__name__}: {last[:300]}): what is answered already is kept; the same command with "
-            f"--resume goes on")
+    return (f"Ray stopped ({type(cause).__name__}: {last[:300]}): what is answered already is kept; the same command "
+            f"with --resume goes on")
 
 
 def _refuse_missing(dest: Dest) -> None:

@@ -229,5 +229,5 @@ def refuse_auto(program: str | Path | None, perception: str | None, detections: 
         return
     path = find_candidate([Path(), *images]).path if program is None else program
     if is_auto(open_program(path, Outside(perception))):
-        raise NsfrcError(f"{path} says slots(auto), for which all images are looked at before the first is answered, on "
-                         f"one machine: with --ray give it a number, as in nsfrc compile {path} --slots object=10")
+        raise NsfrcError(f"{path} says slots(auto), for which all images are looked at before the first is answered, "
+                         f"on one machine: with --ray give it a number, as in nsfrc compile {path} --slots object=10")

@@ -129,4 +129,5 @@ def as_line(row: Row) -> str:
 def from_line(line: str) -> Row:
     file, said, scores, error, further, doubts, animated = json.loads(line)
     answers: Mapping[str, Answered] = {name: Answered(*pair) for name, pair in said.items()}
-    return Row(file, Path(file), answers, tuple(scores), error, further=further, doubts=tuple(doubts), animated=animated)
+    return Row(file, Path(file), answers, tuple(scores), error, further=further, doubts=tuple(doubts),
+               animated=animated)

@@ -61,7 +61,8 @@ def tar_source(called: str, places: Sequence[Place]) -> Source:
         for name, (offset, size) in shard.members.items():
             whole = f"{shard.place.name}/{name}" if alike else name
             if whole in found:
-                raise NsfrcError(f"there are two tars called {shard.place.name} with the same names in them: rename one")
+                raise NsfrcError(f"there are two tars called {shard.place.name} with the same names in them: "
+                                 f"rename one")
             found[whole] = number, offset, size
             if (label := shard.classes.get(_key(name))) is not None:
                 given[whole] = label
@@ -98,8 +99,8 @@ def read_headers(place: Place) -> Shard:
                         classes[_key(name)] = file.read_at(one.size, one.offset_data).decode("utf-8", "replace").strip()
         except (tarfile.TarError, EOFError, ValueError) as error:
             where = f" after {list(members)[-1]}" if members else ""
-            raise NsfrcError(f"{place.called} is cut short or not a tar{where} ({error}): get a fresh copy, or leave it "
-                             f"out") from None
+            raise NsfrcError(f"{place.called} is cut short or not a tar{where} ({error}): get a fresh copy, or leave "
+                             f"it out") from None
         if members and sum(list(members.values())[-1]) > file.size():
             raise NsfrcError(f"{place.called} is cut short in {list(members)[-1]}: get a fresh copy, or leave it out")
     return Shard(place, {name: at for name, at in members.items() if not name.endswith(CLASS)}, classes)

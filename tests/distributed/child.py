@@ -17,7 +17,6 @@ import torch
 
 from nsfrc.distributed import joined, leads
 
-
 KIND = torch.float32 if os.environ.get("CHILD_FLOAT32") else torch.float64
 
 

@@ -52,7 +52,8 @@ def test_rows_once_each_and_the_rest_with_resume(here: Run, cluster: None) -> No
     kept = {path: path.stat().st_mtime_ns for path in Path("out").glob("part-*")}
     kept.pop(Path("out/part-000005.jsonl"))
     ended = here(*ASK, "--format", "jsonl", "--resume")
-    assert "has 32 of 42 rows already" in ended.err and f"{ALL} images: {IMAGES} true, {IMAGES} false, 2 failed" in ended.out
+    assert "has 32 of 42 rows already" in ended.err
+    assert f"{ALL} images: {IMAGES} true, {IMAGES} false, 2 failed" in ended.out
     assert lines_of(here.folder / "out") == alone
     assert all(path.stat().st_mtime_ns == when for path, when in kept.items())
     assert not Path("out/.part-000006.jsonl.abcd").exists()
@@ -94,7 +95,7 @@ def test_room_for_workers(cluster: None) -> None:
 
     with connected(Wanted(workers=8)) as ready:
         assert ready.workers == 2 and "room for 2 of 8 workers" in str(ready.remark)
-    with pytest.raises(NsfrcError, match="Ray has 0 GPUs, too little for a worker with 1 CPU and 0.5 GPU"), \
+    with pytest.raises(NsfrcError, match=r"Ray has 0 GPUs, too little for a worker with 1 CPU and 0.5 GPU"), \
             connected(Wanted(gpus=0.5)):
         pass
     with pytest.raises(NsfrcError, match="Ray has 3 CPUs"), connected(Wanted(cpus=3)):

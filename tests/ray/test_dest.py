@@ -94,7 +94,8 @@ def test_places_that_are_refused_before_ray_starts(here: Run, monkeypatch: pytes
     assert "--gpus-per-worker" in here.refused(*ASK, "--out", "new", "--device", "cuda")
     assert "--workers belongs to --ray" in here.refused(*arguments("--workers", "2"))
     assert "is read with --ray" in here.refused("infer", "--images", "s3://bucket/x", *PERCEPTION)
-    Path("rules.pl").write_text(Path("rules.pl").read_text().replace("slots(2)", "slots(auto)").replace(":- semantics(paper).", ""))
+    text = Path("rules.pl").read_text().replace(":- semantics(paper).", "")
+    Path("rules.pl").write_text(text.replace("slots(2)", "slots(auto)"))
     assert "--slots object=10" in here.refused(*ASK, "--out", "new")
     assert not (here.folder / "new").exists()
 
@@ -109,7 +110,7 @@ def test_a_cluster_that_is_not_there(here: Run) -> None:
 def test_a_folder_that_cannot_be_written(here: Run) -> None:
     answer_here("d", here.folder / "out")
     manifest = read_manifest(Place.of(here.folder / "out"))
-    with pytest.raises(NsfrcError, match="cannot write .* name a folder that you can write to"):
+    with pytest.raises(NsfrcError, match=r"cannot write .* name a folder that you can write to"):
         open_dest(Place.of(here.folder / "rules.pl" / "out"), manifest, resume=False)
 
 
