@@ -9,6 +9,7 @@ that others on the machine count for less; memory is what these hold at most, sa
 from __future__ import annotations
 
 import argparse
+import json
 import os
 import re
 import shutil
@@ -36,7 +37,8 @@ class ClusterRow:
 
     cpu: seconds of the processor of all processes. worker_cpu: of those that answer: the workers of Ray, or the one
     process; per_image: of it, milliseconds for each image. memory, worker_memory: MB at most, of all processes and of
-    the largest worker. equal: whether rows are those of the first run. load: of the machine before the run.
+    the largest worker. equal: whether rows are those of one process in the
+    same call; nothing where that was left out. load: of the machine before the run.
     """
 
     what: str
@@ -50,7 +52,7 @@ class ClusterRow:
     memory: float
     worker_memory: float
     rows: int
-    equal: bool
+    equal: bool | None
     load: float
 
 
@@ -115,34 +117,36 @@ def measured(what: str, images: Path, count: int, options: list[str], scratch: P
     command = [sys.executable, "-m", "nsfrc", "infer", "--images", str(images), "--program", PROGRAM, "--out", str(out),
                "--quiet", *options]
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    began, first, watched = time.perf_counter(), 0.0, Watched()
+    began, first, at_first, watched = time.perf_counter(), 0.0, 0, Watched()
     told = scratch / "told"
     with told.open("wb") as file:
         process = subprocess.Popen(command, stdout=file, stderr=subprocess.STDOUT, env=environment)
         while process.poll() is None:
             watched.look(process.pid)
-            first = first or (time.perf_counter() - began if _begun(out) else 0.0)
+            if not first and (at_first := _begun(out)):
+                first = time.perf_counter() - began
             time.sleep(EVERY)
     seconds = time.perf_counter() - began
     if process.returncode:
         raise NsfrcError(f"{what} failed: {told.read_text()[-500:]}")
     if ray and (found := re.search(r"in ([\d.]+) s with .* there after ([\d.]+) s", told.read_text())):
         first = seconds - float(found[1]) + float(found[2])
+        at_first = json.loads((out / "_manifest.json").read_text())["block_size"]
     paths = sorted(out.glob("part-*.jsonl")) if ray else [out]
     rows = sorted(line for path in paths for line in path.read_text().splitlines())
     worker = sum(watched.cpu[pid] for pid in watched.workers) if ray else sum(watched.cpu.values())
-    rate = count / max(seconds - first, 1e-9)
+    rate = (count - at_first) / max(seconds - first, 1e-9)
     return ClusterRow(what, count, seconds, first, rate, sum(watched.cpu.values()), worker,
                       1000 * worker / count, watched.memory, watched.worker_memory, len(rows), False, load), rows
 
 
-def _begun(out: Path) -> bool:
-    """Whether the first rows are there."""
+def _begun(out: Path) -> int:
+    """How many rows there are of one process."""
     part = out.with_name(f"{out.name}.part")
-    return (part.exists() and part.stat().st_size > 0) or (out.is_dir() and any(out.glob("part-*")))
+    return part.read_bytes().count(b"\n") if part.exists() else 0
 
 
-def runs(count: int, workers: list[int], folder: Path) -> Iterator[ClusterRow]:
+def runs(count: int, workers: list[int], folder: Path, only: str = "") -> Iterator[ClusterRow]:
     """One machine with one thread and with two, then Ray with each number of workers."""
     images = figures(folder, count)
     kinds = [("one process, one thread", ["--threads", "1"]), ("one process, two threads", ["--threads", "2"])]
@@ -150,16 +154,16 @@ def runs(count: int, workers: list[int], folder: Path) -> Iterator[ClusterRow]:
                ["--ray", "local", "--workers", str(n), "--format", "jsonl"]) for n in workers]
     expected: list[str] | None = None
     with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        for what, options in kinds:
+        for what, options in (one for one in kinds if only in one[0]):
             row, rows = measured(what, images, count, options, Path(scratch))
-            expected = rows if expected is None else expected
-            yield ClusterRow(**{**row.__dict__, "equal": rows == expected})
+            expected = rows if expected is None and "--ray" not in options else expected
+            yield ClusterRow(**{**row.__dict__, "equal": None if expected is None else rows == expected})
 
 
 def tell(rows: list[ClusterRow]) -> str:
     lines = [[f"{row.images:,}", row.what, f"{row.seconds:.0f} s", f"{row.start_up:.1f} s", f"{row.rate:.1f}",
               f"{row.per_image:.1f} ms", f"{row.worker_memory:.0f} MB", f"{row.memory:.0f} MB",
-              "yes" if row.equal else "NO"] for row in rows]
+              {True: "yes", False: "NO", None: "–"}[row.equal]] for row in rows]
     return markdown(["images", "run", "seconds", "start-up", "images/s after it", "CPU an image", "a worker's memory",
                      "all memory", "rows equal"], lines)
 
@@ -168,13 +172,14 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--images", type=int, nargs="+", default=[2000, 20000])
     parser.add_argument("--workers", type=int, nargs="+", default=[1, 2])
+    parser.add_argument("--only", default="", help="runs whose name has this in it")
     parser.add_argument("--figures", type=Path, help="where figures are kept; a folder that is removed, otherwise")
     parser.add_argument("--out", type=Path, default=RESULTS / "cluster.csv")
     given = parser.parse_args()
     known = {(row.images, row.what): row for row in read_csv(given.out, ClusterRow)} if given.out.exists() else {}
     with tempfile.TemporaryDirectory() as nowhere:
         for count in given.images:
-            for row in runs(count, given.workers, given.figures or Path(nowhere)):
+            for row in runs(count, given.workers, given.figures or Path(nowhere), given.only):
                 known[row.images, row.what] = row
                 print(tell([row]).splitlines()[-1], flush=True)
                 write_csv(given.out, list(known.values()))

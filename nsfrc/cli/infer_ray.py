@@ -16,8 +16,8 @@ SAMPLE = 200  # images that a report shows
 OPTIONS = (
     click.option("--ray", is_flag=False, flag_value="local", metavar="[ADDRESS]",
                  help="Answer with Ray: the address of a cluster (host:port, ray://host:port, auto), or local, "
-                      "processes on this machine. --images may then be Parquet files, WebDataset tars, or an address (s3://, "
-                      "gs://, file://), and --out is a folder. [local]"),
+                      "processes on this machine. --images may then be Parquet files, WebDataset tars, or an address "
+                      "(s3://, gs://, file://), and --out is a folder. [local]"),
     click.option("--workers", type=click.IntRange(1, 100_000),
                  help="With --ray, how many processes answer. [one for each CPU, or for each GPU share]"),
     click.option("--cpus-per-worker", type=click.IntRange(1, 1024), help="With --ray, threads of each worker. [1]"),

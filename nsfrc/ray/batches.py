@@ -51,7 +51,8 @@ def map_batches(
         refuse_auto(program, perception, None, ())
     wanted = Wanted(
         (), program, perception, None if weights is None else Path(weights),
-        None if concepts is None else Path(concepts), tuple(map(str, plugins)), threshold, steps, "cpu", trust, conf=conf,
+        None if concepts is None else Path(concepts), tuple(map(str, plugins)), threshold, steps, "cpu", trust,
+        conf=conf,
     )
     session = open_session(wanted, Listing(Path(), {}))
     form = Form("parquet", session.questions, session.made_with["program"], session.made_with["perception"],
