@@ -68,8 +68,13 @@ class ParquetSource(Source):
     places: tuple[Place, ...] = ()
     groups: tuple[tuple[int, ...], ...] = field(default=(), repr=False)
 
+    def count(self, size: int) -> int:
+        if self.columns.kind == "paths":
+            return super().count(size)
+        return sum(1 for rows in self.groups for _ in _gathered(rows, size))
+
     def blocks(self, size: int, known: Memory | None = None) -> Iterator[Block]:
-        if self.columns.kind == "paths" or known is not None:
+        if self.columns.kind == "paths":
             yield from super().blocks(size, known)
             return
         items = iter(self.listing)
@@ -78,19 +83,22 @@ class ParquetSource(Source):
             for several in _gathered(rows, size):
                 count = sum(rows[i] for i in several)
                 own = tuple(next(items) for _ in range(count))
-                yield Block(number, own, cells=Group(place, self.columns, several, count))
+                seen = None if known is None else {one.name: known[one.name] for one in own}
+                yield Block(number, own, seen, None if seen is not None else Group(place, self.columns, several, count))
                 number += 1
 
 
 def _gathered(rows: Sequence[int], size: int) -> Iterator[tuple[int, ...]]:
     """Row groups that follow each other, until they have about `size` rows together."""
     several: list[int] = []
+    together = 0
     for i, count in enumerate(rows):
-        if several and sum(rows[j] for j in several) + count > size:
+        if several and together + count > size:
             yield tuple(several)
-            several = []
+            several, together = [], 0
         if count:
             several.append(i)
+            together += count
     if several:
         yield tuple(several)
 

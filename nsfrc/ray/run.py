@@ -111,9 +111,8 @@ def _shown(place: Place) -> Path:
 
 def _manifest(session: Session, source: Source, target: Target, size: int, cluster: Cluster) -> Manifest:
     made = {**session.made_with, "images": source.called, "device": "cuda" if cluster.gpus else "cpu"}
-    blocks = sum(1 for _ in source.blocks(size))
     return Manifest(target.kind, made, session.questions, tuple(session.pipe.perception.dimensions), len(source),
-                    source.digest(), size, blocks, __version__)
+                    source.digest(), size, source.count(size), __version__)
 
 
 def _earlier(

@@ -78,6 +78,10 @@ class Source:
             yield Block(number, several, own)
             number += 1
 
+    def count(self, size: int) -> int:
+        """How many blocks there are."""
+        return -(-len(self) // size)
+
     def digest(self) -> str:
         """A digest of the names of all images, in their order."""
         return digest_of(item.name for item in self.listing)
@@ -93,6 +97,8 @@ def digest_of(names: Iterable[str]) -> str:
 def anywhere(item: Item) -> Item:
     """An image by a path that does not depend on the folder in which a process works."""
     image = item.image
+    if isinstance(image, Stored) or (image is None and item.path.is_absolute()):
+        return item
     if isinstance(image, Frame):
         image = Frame(Video(image.video.path.absolute()), image.number)
     return replace(item, path=item.path.absolute(), image=image)

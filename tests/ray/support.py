@@ -29,6 +29,7 @@ def answer_here(given: str | Path, out: Path, kind: str = "parquet", size: int =
     session = session_of(source)
     made = {**session.made_with, "images": str(given)}
     blocks = list(source.blocks(size, session.known))
+    assert source.count(size) == len(blocks) and sum(map(len, blocks)) == len(source)
     manifest = Manifest(kind, made, session.questions, tuple(session.pipe.perception.dimensions), len(source),
                         source.digest(), size, len(blocks), __version__)
     dest = open_dest(Place.of(out), manifest, False)
