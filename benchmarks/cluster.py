@@ -35,8 +35,8 @@ WORKER = "ray::MapWorker"
 class ClusterRow:
     """One run. start_up: seconds until the first rows were there. rate: images a second from then on.
 
-    cpu: seconds of the processor of all processes. worker_cpu: of those that answer: the workers of Ray, or the one
-    process; per_image: of it, milliseconds for each image. memory, worker_memory: MB at most, of all processes and of
+    worker_cpu: seconds of the processor of those that answer, the workers of Ray or the one process, with their start;
+    per_image: of it, milliseconds for each image. memory, worker_memory: MB at most, of all processes and of
     the largest worker. equal: whether rows are those of one process in the
     same call; nothing where that was left out. load: of the machine before the run.
     """
@@ -46,7 +46,6 @@ class ClusterRow:
     seconds: float
     start_up: float
     rate: float
-    cpu: float
     worker_cpu: float
     per_image: float
     memory: float
@@ -136,7 +135,7 @@ def measured(what: str, images: Path, count: int, options: list[str], scratch: P
     rows = sorted(line for path in paths for line in path.read_text().splitlines())
     worker = sum(watched.cpu[pid] for pid in watched.workers) if ray else sum(watched.cpu.values())
     rate = (count - at_first) / max(seconds - first, 1e-9)
-    return ClusterRow(what, count, seconds, first, rate, sum(watched.cpu.values()), worker,
+    return ClusterRow(what, count, seconds, first, rate, worker,
                       1000 * worker / count, watched.memory, watched.worker_memory, len(rows), False, load), rows
 
 

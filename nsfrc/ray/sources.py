@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fnmatch import fnmatchcase
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any, Protocol
 
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.folders import Item, Listing, from_names, reading_key
+from nsfrc.inference.folders import SUFFIXES, Item, Listing, from_names, reading_key
 from nsfrc.inference.given import gather
 from nsfrc.inference.known import Known, Memory
 from nsfrc.inference.live import is_live
@@ -143,7 +143,10 @@ def _shards(given: str | Path) -> list[Place]:
     if PATTERN & set(text) or not place.is_folder:
         return []
     below = sorted((name for name, _ in place.files() if not name.startswith((".", "_"))), key=reading_key)
-    return [place.below(name) for name in below if name.lower().endswith((TABLE, TAR))]
+    found = [place.below(name) for name in below if name.lower().endswith((TABLE, TAR))]
+    if found and any(PurePosixPath(name).suffix.lower() in SUFFIXES for name, _ in place.files(recursive=True)):
+        return []  # a folder of pictures, beside which such files lie
+    return found
 
 
 def _braces(text: str) -> list[str]:

@@ -3,30 +3,34 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pyarrow
 
 from nsfrc import __version__
+from nsfrc.inference.known import listing_of
 from nsfrc.inference.predictor import Predictor
 from nsfrc.inference.session import Session, Wanted, open_session
+from nsfrc.models.detections import detections as as_detections
 from nsfrc.ray.dest import Manifest, open_dest
 from nsfrc.ray.places import Place
 from nsfrc.ray.sources import Source, open_source
 from nsfrc.ray.worker import Answerer, Duty
 
-DEFAULT = {"program": "rules.pl", "perception": "readable:Readable", "trust": True}
+DEFAULT: dict[str, Any] = {"program": "rules.pl", "perception": "readable:Readable", "trust": True}
 
 
-def session_of(source: Source, images: Sequence[str | Path] = ()) -> Session:
-    return open_session(Wanted(tuple(Path(one) for one in images), **DEFAULT), source.listing)  # type: ignore[arg-type]
-
-
-def answer_here(given: str | Path, out: Path, kind: str = "parquet", size: int = 9) -> tuple[Source, Session]:
-    """Answer for a source into a folder, as workers do."""
-    source = open_source([given])
-    session = session_of(source)
+def answer_here(
+    given: str | Path, out: Path, kind: str = "parquet", size: int = 9, detections: Path | None = None
+) -> tuple[Source, Session]:
+    """Answer for a source into a folder, as workers do. detections: these, without pictures."""
+    if detections is None:
+        source, wanted = open_source([given]), Wanted(**DEFAULT)
+    else:
+        source = Source(str(detections), listing_of(as_detections(detections)))
+        wanted = Wanted(program="rules.pl", detections=detections)
+    session = open_session(wanted, source.listing)
     made = {**session.made_with, "images": str(given)}
     blocks = list(source.blocks(size, session.known))
     assert source.count(size) == len(blocks) and sum(map(len, blocks)) == len(source)

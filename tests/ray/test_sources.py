@@ -99,6 +99,28 @@ def test_names_that_two_tars_share_are_told_apart(here: Run) -> None:
     assert len(names) == 2 * len(files) and names[0].startswith("a.tar/")
 
 
+def test_detections_without_pictures(here: Run) -> None:
+    Path("rules.pl").write_text("""
+:- type(image, [img]).
+:- type(object, slots(auto)).
+:- type(class, from_perception).
+:- neural(in(object, image)).
+:- neural(class(object, class)).
+:- target(alone(img)).
+alone(X) :- in(A, X), class(A, cup), \\+ (in(B, X), class(B, key)).
+""")
+    rows = [f"{i}.jpg,{'cup' if i % 3 else 'key'},0.{3 + i % 7},0.1,0.1,0.4,0.5" for i in range(20)]
+    Path("d.csv").write_text("\n".join(["file,class,confidence,x1,y1,x2,y2", *rows, *rows[::4]]) + "\n")
+    here.good("infer", "--detections", "d.csv", "--program", "rules.pl", "--out", "one.jsonl", "--quiet")
+    answer_here("", here.folder / "out", "jsonl", detections=Path("d.csv"))
+    assert lines_of(here.folder / "out") == sorted(Path("one.jsonl").read_text().splitlines())
+
+
+def test_pictures_are_answered_for_where_other_files_lie_beside_them(here: Run) -> None:
+    pack_parquet(here.folder / "d/rows.parquet", contents(here.folder / "d/true"))
+    assert len(open_source(["d"])) == len(open_source([f"file://{here.folder}/d"])) == ALL
+
+
 def wrong(here: Run, what: str) -> str:
     """Something that cannot be answered for."""
     folder, files = here.folder, contents(here.folder / "d")
