@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,7 +115,7 @@ With several targets each has its own score, answer, reason and accuracy.
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto: cuda where there is one.")
 @click.option("--threads", type=click.IntRange(1, MAX_THREADS),
               help="CPU threads, about half of them to read images ahead. [2, or 1 on one core]")
-@click.option("--out", type=click.Path(path_type=Path),
+@click.option("--out", type=Images(path_type=Path), metavar="PATH",
               help="Write all rows here, as .csv or .jsonl; with --ray a folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run from what it wrote beside --out.")
 @click.option("--report", type=click.Path(path_type=Path),
@@ -127,8 +128,8 @@ def command(
     images: tuple[Path | str, ...], every: int, program: str | None, perception: str | None, detections: Path | None,
     fit_threshold: bool, conf: float | None, weights: Path | None, concepts: Path | None,
     plugins: tuple[str, ...], trust: bool, thresholds: dict[str, float], labels: Path | None, steps: int | None,
-    batch_size: int, device: str, threads: int | None, out: Path | None, resume: bool, report: Path | None, why: bool,
-    as_json: bool, quiet: bool, **cluster: Any,
+    batch_size: int, device: str, threads: int | None, out: Path | str | None, resume: bool, report: Path | None,
+    why: bool, as_json: bool, quiet: bool, **cluster: Any,
 ) -> None:
     """Answer a program's questions for every image in a folder.
 
@@ -137,21 +138,23 @@ def command(
     """
     if resume and out is None:
         raise NsfrcError("--resume continues the file of --out: give --out too")
-    if resume and report is not None:
+    if resume and report is not None and cluster["ray"] is None:
         raise NsfrcError("--report needs every image again: leave out --resume or --report")
     if why and quiet:
         raise NsfrcError("--why adds to the rows that --quiet hides: leave out one of the two")
     _refuse_early(images, program, perception)
-    shared: dict[str, Any] = {"program": program, "perception": perception, "weights": weights, "concepts": concepts,
-              "plugins": plugins, "threshold": thresholds.get(""), "steps": steps, "trust": trust, "labels": labels,
-              "thresholds": {name: value for name, value in thresholds.items() if name}, "conf": conf,
-              "detections": detections}
+    shared: dict[str, Any] = {
+        "program": program, "perception": perception, "weights": weights, "concepts": concepts, "plugins": plugins,
+        "threshold": thresholds.get(""), "steps": steps, "trust": trust, "labels": labels, "conf": conf,
+        "thresholds": {name: value for name, value in thresholds.items() if name}, "detections": detections,
+    }
     if cluster["ray"] is not None:
         answer(images, shared, cluster, {"out": out, "resume": resume, "report": report, "why": why, "json": as_json,
                                          "quiet": quiet, "every": every, "threads": threads, "device": device,
                                          "batch_size": batch_size, "fit_threshold": fit_threshold})
         return
-    _refuse_without_ray(images, cluster)
+    _refuse_without_ray([*images, out], cluster)
+    assert not isinstance(out, str)
     from nsfrc.cli.infer_view import view_for
     from nsfrc.contexts import torch_threads
     from nsfrc.inference.folders import Listing
@@ -209,14 +212,16 @@ def _refuse_early(images: tuple[Path | str, ...], program: str | None, perceptio
         address(perception)
 
 
-def _refuse_without_ray(images: tuple[Path | str, ...], cluster: dict[str, Any]) -> None:
+def _refuse_without_ray(named: Sequence[Path | str | None], cluster: dict[str, Any]) -> None:
     """Raise where something is asked for that only --ray does."""
     for option, given in cluster.items():
         if given is not None:
             raise NsfrcError(f"--{option.replace('_', '-')} belongs to --ray: give --ray local, or leave it out")
-    for one in images:
+    for one in named:
         if isinstance(one, str) and ADDRESS.match(one):
-            raise NsfrcError(f"{one} is read with --ray: add --ray local and --out FOLDER")
+            raise NsfrcError(f"{one} is reached with --ray: add --ray local and --out FOLDER")
+    if isinstance(named[-1], str):
+        raise NsfrcError(f"--out {named[-1]}: rows go to a file, .csv or .jsonl")
 
 
 def _refuse_with_live(name: str, options: dict[str, Any]) -> None:

@@ -16,7 +16,7 @@ from tests.inference.support import PERCEPTION
 from tests.ray.conftest import IMAGES
 from tests.ray.support import lines_of
 
-ASK = ("infer", "--ray", "local", "--images", "d", "--program", "rules.pl", *PERCEPTION, "--out", "out", "--quiet")
+ASK = ("infer", "--ray", "local", "--images", "d", "--program", "rules.pl", *PERCEPTION, "--quiet")
 ALL = 2 * IMAGES + 2
 
 
@@ -37,7 +37,8 @@ def cluster() -> Iterator[None]:
 def test_rows_once_each_and_the_rest_with_resume(here: Run, cluster: None) -> None:
     here(*arguments("--out", "one.jsonl", "--quiet"))
     alone = sorted(Path("one.jsonl").read_text().splitlines())
-    ended = here(*ASK, "--format", "jsonl", "--block-size", "5", "--workers", "2", "--report", "r.html")
+    out = f"file://{here.folder}/out"  # an address, as a bucket has
+    ended = here(*ASK, "--out", out, "--format", "jsonl", "--block-size", "5", "--workers", "2", "--report", "r.html")
     assert ended.code == 1 and "2 of 42 files gave no answer" in ended.err
     assert "42 images in" in ended.err and "with 2 workers" in ended.err
     assert lines_of(here.folder / "out") == alone
@@ -51,7 +52,7 @@ def test_rows_once_each_and_the_rest_with_resume(here: Run, cluster: None) -> No
     Path("out/.part-000006.jsonl.abcd").write_text("half")
     kept = {path: path.stat().st_mtime_ns for path in Path("out").glob("part-*")}
     kept.pop(Path("out/part-000005.jsonl"))
-    ended = here(*ASK, "--format", "jsonl", "--resume")
+    ended = here(*ASK, "--out", "out", "--format", "jsonl", "--resume")
     assert "has 32 of 42 rows already" in ended.err
     assert f"{ALL} images: {IMAGES} true, {IMAGES} false, 2 failed" in ended.out
     assert lines_of(here.folder / "out") == alone
@@ -64,7 +65,7 @@ def test_a_failure_of_a_worker_is_a_message(here: Run, cluster: None) -> None:
 
     save(here.folder / "d/true/7.png", pixels(thing(red=1), stop=True))
     asked = [one if one != "readable:Readable" else "readable:Failing" for one in ASK]
-    told = here.refused(*asked)
+    told = here.refused(*asked, "--out", "out")
     assert "perception readable:Failing" in told and "RuntimeError: no such luck" in told
 
 

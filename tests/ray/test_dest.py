@@ -93,7 +93,7 @@ def test_places_that_are_refused_before_ray_starts(here: Run, monkeypatch: pytes
     assert "--cpus-per-worker" in here.refused(*ASK, "--out", "new", "--threads", "2")
     assert "--gpus-per-worker" in here.refused(*ASK, "--out", "new", "--device", "cuda")
     assert "--workers belongs to --ray" in here.refused(*arguments("--workers", "2"))
-    assert "is read with --ray" in here.refused("infer", "--images", "s3://bucket/x", *PERCEPTION)
+    assert "is reached with --ray" in here.refused("infer", "--images", "s3://bucket/x", *PERCEPTION)
     text = Path("rules.pl").read_text().replace(":- semantics(paper).", "")
     Path("rules.pl").write_text(text.replace("slots(2)", "slots(auto)"))
     assert "--slots object=10" in here.refused(*ASK, "--out", "new")
