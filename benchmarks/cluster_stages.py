@@ -89,9 +89,9 @@ def measured(folder: Path, count: int) -> list[StageRow]:
         whole = time.process_time() - before  # the three above once more, and what makes rows of them
         clock.seconds["rows"] += whole
     clock.seconds["rows"] -= sum(clock.seconds[stage] for stage in ("perception", "facts", "reasoning"))
-    form.encode(rows[:1])
+    form.encode([form.piece(rows[:1])])
     with clock.on("write"):
-        data = form.encode(rows)
+        data = form.encode([form.piece(rows)])
     whole = sum(clock.seconds.values())
     sizes = {"read": size / count, "write": len(data) / count}
     return [StageRow(stage, 1000 * clock.seconds[stage] / count, clock.seconds[stage] / whole, sizes.get(stage), count)

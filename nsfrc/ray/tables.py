@@ -42,20 +42,21 @@ class Form:
         """Whether rows must have the reason."""
         return self.kind != "csv"
 
-    def encode(self, rows: Sequence[Row]) -> bytes:
-        """The content of a file with these rows."""
-        if self.kind == "csv":
-            lines = [csv_header(self.questions), *(as_csv(row, self.questions) for row in rows)]
-        elif self.kind == "jsonl":
-            lines = [as_json(row, self.questions) for row in rows]
-        else:
-            return self._parquet(rows)
-        return "".join(f"{line}\n" for line in lines).encode()
+    def piece(self, rows: Sequence[Row]) -> Any:
+        """Some rows as they go into a file, without the reasons as trees, which take the most room."""
+        if self.kind == "parquet":
+            return self.table(rows)
+        line = as_csv if self.kind == "csv" else as_json
+        return "".join(f"{line(row, self.questions)}\n" for row in rows)
 
-    def _parquet(self, rows: Sequence[Row]) -> bytes:
+    def encode(self, pieces: Sequence[Any]) -> bytes:
+        """The content of a file with these pieces."""
+        if self.kind != "parquet":
+            head = f"{csv_header(self.questions)}\n" if self.kind == "csv" else ""
+            return "".join([head, *pieces]).encode()
         arrow = need_arrow()
         content = io.BytesIO()
-        arrow.parquet.write_table(self.table(rows), content, compression="zstd")
+        arrow.parquet.write_table(arrow.concat_tables(pieces).unify_dictionaries(), content, compression="zstd")
         return content.getvalue()
 
     def schema(self) -> Any:

@@ -109,11 +109,15 @@ class Answerer:
         predictor = self.predictor if block.known is None else replace(self.predictor, known=block.known)
         with quietly():
             reading = Reading(self.duty.batch_size, self.duty.readers)
-            rows = [row for several in stream(predictor, block, reading) for row in several]
-        data = self.form.encode(rows)
+            pieces: list[Any] = []
+            lines: list[str] = []
+            for rows in stream(predictor, block, reading):
+                pieces.append(self.form.piece(rows))
+                lines += map(as_line, rows)
+        data = self.form.encode(pieces)
         self.dest.below(part_name(block.number, self.form.kind)).write(data)
-        return {"block": block.number, "rows": len(rows), "bytes": len(data),
-                "sha256": hashlib.sha256(data).hexdigest(), "lines": json.dumps(list(map(as_line, rows)))}
+        return {"block": block.number, "rows": len(lines), "bytes": len(data),
+                "sha256": hashlib.sha256(data).hexdigest(), "lines": json.dumps(lines)}
 
 
 def _schema() -> Any:
