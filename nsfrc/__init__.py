@@ -74,8 +74,8 @@ _PUBLIC = {
     "number": "nsfrc.valuation",
 }
 # Modules that `import nsfrc` alone gives too, as `nsfrc.explain.explain`.
-_MODULES = ("data", "errors", "explain", "inference", "learning", "perception", "pipelines", "program", "reasoner",
-            "training", "valuation")
+_MODULES = ("data", "distributed", "errors", "explain", "inference", "learning", "perception", "pipelines", "program",
+            "ray", "reasoner", "training", "valuation")
 
 
 def __getattr__(name: str) -> Any:

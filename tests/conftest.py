@@ -27,6 +27,7 @@ KINDS = {
     "perception/test_slot_training.py": "training",
     "valuation/test_training.py": "training",
     "data/test_blender.py": "training",
+    "distributed": "training",
     "test_example_scripts.py": "training",
     "docs/test_blocks.py": "docs",
     "docs/test_runner.py": "docs",

@@ -37,16 +37,18 @@ LAYERS: tuple[set[str], ...] = (
     {"compiler.stages", "program", "columns", "compiler.artifact", "compiler.importer"},
     {"compiler.findings"},
     {"compiler.report", "compiler.emit", "engines", "kernels"},
-    {"describe", "contexts", "candidates"},
+    {"describe", "contexts", "candidates", "distributed"},
     {"reasoner", "perception", "valuation"},
     {"pipelines", "prediction", "explain", "reasons"},
     {"inference"},
     {"learning"},
     {"data"},
     {"training"},
+    {"ray"},
     {"benchmarks", "editor", "service"},
     {"page"},
     {"cli"},
+    {"__main__"},
 )
 RANK = {part: rank for rank, parts in enumerate(LAYERS) for part in parts}
 

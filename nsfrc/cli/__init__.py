@@ -19,6 +19,7 @@ COMMANDS = {
     "reason": ("nsfrc.cli.reason", "Apply a program to facts with probabilities, without images."),
     "infer": ("nsfrc.cli.infer", "Answer a program's question for every image in a folder."),
     "serve": ("nsfrc.cli.serve", "Answer over HTTP: pictures, detections or facts in, answers with reasons out."),
+    "summarise": ("nsfrc.cli.summarise", "Count the rows of a folder that nsfrc infer --ray wrote."),
     "new": ("nsfrc.cli.new", "Write a commented program to start from, for a detector of your own."),
     "play": ("nsfrc.cli.play", "Open a page to try a program on pictures, ask what if, and learn from labels."),
     "learn": ("nsfrc.cli.learn", "Learn a program's rules from labelled images or facts."),

@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import click
 
 from nsfrc.cli.choices import perceptions, programs
+from nsfrc.cli.infer_ray import answer, in_a_cluster
 from nsfrc.compiler.ir import MAX_STEPS
 from nsfrc.errors import NsfrcError
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 MAX_BATCH, MAX_THREADS = 100_000, 1024
+ADDRESS = re.compile("(file|s3|gs|gcs|abfss?|hdfs|viewfs)://")  # what --ray reads, besides paths
 
 
 class Images(click.Path):
@@ -22,6 +26,8 @@ class Images(click.Path):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         from nsfrc.inference.live import is_live
 
+        if isinstance(value, str) and ADDRESS.match(value):
+            return value
         return value if is_live(value) else super().convert(value, param, ctx)
 
 
@@ -59,6 +65,8 @@ Examples:
                                                     several targets, each a question of its own
   nsfrc infer --images camera:0 --every 15 --program rules.pl --out seen.csv
                                                     each 15th frame of a camera, until Ctrl-C
+  nsfrc infer --ray local --images 's3://bucket/photos' --program rules.pl --out rows/
+                                                    by as many processes as there are cores, or a cluster
   nsfrc infer --images photos/ --perception mine:Net --weights net.safetensors --plugin predicates.py --trust
                                                     your own perception and neural predicates
 \b
@@ -107,10 +115,12 @@ With several targets each has its own score, answer, reason and accuracy.
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto: cuda where there is one.")
 @click.option("--threads", type=click.IntRange(1, MAX_THREADS),
               help="CPU threads, about half of them to read images ahead. [2, or 1 on one core]")
-@click.option("--out", type=click.Path(path_type=Path), help="Write all rows here, as .csv or .jsonl.")
+@click.option("--out", type=Images(path_type=Path), metavar="PATH",
+              help="Write all rows here, as .csv or .jsonl; with --ray a folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run from what it wrote beside --out.")
 @click.option("--report", type=click.Path(path_type=Path),
               help="Write an HTML page (.html) with every image, its objects and the reason.")
+@in_a_cluster
 @click.option("--why", is_flag=True, help="Show the reason below each row of the table. [for one image alone]")
 @click.option("--json", "as_json", is_flag=True, help="One JSON object per image, and a summary as the last one.")
 @click.option("--quiet", is_flag=True, help="Show the summary only.")
@@ -118,8 +128,8 @@ def command(
     images: tuple[Path | str, ...], every: int, program: str | None, perception: str | None, detections: Path | None,
     fit_threshold: bool, conf: float | None, weights: Path | None, concepts: Path | None,
     plugins: tuple[str, ...], trust: bool, thresholds: dict[str, float], labels: Path | None, steps: int | None,
-    batch_size: int, device: str, threads: int | None, out: Path | None, resume: bool, report: Path | None, why: bool,
-    as_json: bool, quiet: bool,
+    batch_size: int, device: str, threads: int | None, out: Path | str | None, resume: bool, report: Path | None,
+    why: bool, as_json: bool, quiet: bool, **cluster: Any,
 ) -> None:
     """Answer a program's questions for every image in a folder.
 
@@ -128,11 +138,23 @@ def command(
     """
     if resume and out is None:
         raise NsfrcError("--resume continues the file of --out: give --out too")
-    if resume and report is not None:
+    if resume and report is not None and cluster["ray"] is None:
         raise NsfrcError("--report needs every image again: leave out --resume or --report")
     if why and quiet:
         raise NsfrcError("--why adds to the rows that --quiet hides: leave out one of the two")
     _refuse_early(images, program, perception)
+    shared: dict[str, Any] = {
+        "program": program, "perception": perception, "weights": weights, "concepts": concepts, "plugins": plugins,
+        "threshold": thresholds.get(""), "steps": steps, "trust": trust, "labels": labels, "conf": conf,
+        "thresholds": {name: value for name, value in thresholds.items() if name}, "detections": detections,
+    }
+    if cluster["ray"] is not None:
+        answer(images, shared, cluster, {"out": out, "resume": resume, "report": report, "why": why, "json": as_json,
+                                         "quiet": quiet, "every": every, "threads": threads, "device": device,
+                                         "batch_size": batch_size, "fit_threshold": fit_threshold})
+        return
+    _refuse_without_ray([*images, out], cluster)
+    assert not isinstance(out, str)
     from nsfrc.cli.infer_view import view_for
     from nsfrc.contexts import torch_threads
     from nsfrc.inference.folders import Listing
@@ -160,10 +182,7 @@ def command(
     if not len(listing) and not listing.live:
         raise NsfrcError(no_images(images or (detections,), listing))
     threads = threads or min(2, os.cpu_count() or 1)
-    named = {name: value for name, value in thresholds.items() if name}
-    paths = tuple(one for one in images if isinstance(one, Path))
-    wanted = Wanted(paths, program, perception, weights, concepts, plugins, thresholds.get(""), steps, device, trust,
-                    named, labels, conf, detections)
+    wanted = Wanted(tuple(one for one in images if isinstance(one, Path)), device=device, **shared)
     with torch_threads(computing(threads)), quietly():
         view = view_for(as_json, quiet, why or len(listing) == 1)
         reading = Reading(batch_size, threads - computing(threads))
@@ -191,6 +210,18 @@ def _refuse_early(images: tuple[Path | str, ...], program: str | None, perceptio
         find_model(perception, beside)
     elif perception is not None:
         address(perception)
+
+
+def _refuse_without_ray(named: Sequence[Path | str | None], cluster: dict[str, Any]) -> None:
+    """Raise where something is asked for that only --ray does."""
+    for option, given in cluster.items():
+        if given is not None:
+            raise NsfrcError(f"--{option.replace('_', '-')} belongs to --ray: give --ray local, or leave it out")
+    for one in named:
+        if isinstance(one, str) and ADDRESS.match(one):
+            raise NsfrcError(f"{one} is reached with --ray: add --ray local and --out FOLDER")
+    if isinstance(named[-1], str):
+        raise NsfrcError(f"--out {named[-1]}: rows go to a file, .csv or .jsonl")
 
 
 def _refuse_with_live(name: str, options: dict[str, Any]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import signal
 import sys
 import time
@@ -129,6 +130,9 @@ def command(
 def _refuse(
     images: tuple[Path, ...], facts: Path | None, labels: Path | None, out: Path, report: Path | None, concepts: bool,
 ) -> None:
+    if int(os.environ.get("WORLD_SIZE", "1") or 1) > 1:
+        raise NsfrcError("nsfrc learn searches in one process: run it without torchrun; in a script of your own, "
+                         "nsfrc.learn within nsfrc.distributed.joined() shares the examples of its soft step")
     if bool(images) == (facts is not None):
         raise NsfrcError("give either --images DIR or --facts FILE")
     if facts is not None and labels is None:

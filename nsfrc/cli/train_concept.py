@@ -42,6 +42,7 @@ Examples:
   nsfrc infer --images figures --program closeby --concepts mine.json
   nsfrc train concept front --scenes CLEVR_v1.0 --examples 20000
   nsfrc train concept --program rules.pl --images labelled/ --out mine.json
+  torchrun --nproc-per-node 4 -m nsfrc train concept --program rules.pl --images labelled/ --out mine.json
 """,
 )
 @click.argument("names", nargs=-1, metavar="[NAME]...", shell_complete=concepts)
@@ -92,10 +93,14 @@ def command(
 def _from_examples(
     name: str, examples: int | None, seed: int, scenes: Path | None, out: Path, as_json: bool
 ) -> None:
+    from nsfrc.distributed import joined, leads
     from nsfrc.training.concepts import learn
     from nsfrc.valuation import concepts
 
-    learnt = learn(name, examples, seed, scenes)
+    with joined():
+        learnt = learn(name, examples, seed, scenes)
+        if not leads():
+            return
     entry = learnt.entry()
     concepts.add(out, {name: entry})
     if as_json:
@@ -111,6 +116,7 @@ def _from_examples(
 
 
 def _through_rules(wanted: Wanted, names: tuple[str, ...], seed: int, out: Path, as_json: bool) -> None:
+    from nsfrc.distributed import joined, leads
     from nsfrc.inference.given import gather
     from nsfrc.inference.images import quietly
     from nsfrc.inference.known import listing_of
@@ -119,10 +125,12 @@ def _through_rules(wanted: Wanted, names: tuple[str, ...], seed: int, out: Path,
     from nsfrc.training.through_rules import examples, fit, write
 
     listing = gather(wanted.images) if wanted.images else listing_of(as_detections(wanted.detections))
-    with quietly():
+    with joined(), quietly():
         session = open_session(wanted, listing)
         labelled = examples(session, listing)
         found = fit(session.pipe, labelled, names, seed)
+        if not leads():
+            return
     write(session.pipe, found, out, shlex.join(["nsfrc", *sys.argv[1:]]))
     if as_json:
         click.echo(json.dumps({

@@ -49,6 +49,8 @@ def _option(flag: str, kind: click.ParamType, text: str = "") -> Any:
 Examples:
   nsfrc train perception --out yolo.safetensors                about an hour and a half on one core
   nsfrc train perception --out yolo.safetensors --resume       go on after Ctrl-C or a crash
+  torchrun --nproc-per-node 4 -m nsfrc train perception --out yolo.safetensors
+                                                  the same in four processes
   nsfrc train perception --out s.safetensors --variant s       a larger network
   nsfrc train perception --out q.safetensors --figures 1000 --epochs 8 --size 128    quicker and worse
   nsfrc infer --images DIR --weights yolo.safetensors          use what was trained
@@ -107,16 +109,22 @@ def command(
     wanted = _wanted(model, data, given)
     import torch
 
+    from nsfrc.distributed import joined, leads, restarted
     from nsfrc.perception import usable_device
     from nsfrc.training.checkpoint import checkpoint_of
+    from nsfrc.training.run import no_bar, no_log
 
     torch.set_num_threads(threads)
     again = _command(out, model, threads, wanted)
+    resume = resume or (restarted() and checkpoint_of(out).exists())
     try:
-        trained = importlib.import_module(TRAINERS[model]).train(
-            wanted, out, device=usable_device(device), resume=resume, made_by=again,
-            log=lambda line: click.echo(line, err=True), bar=_bar,
-        )
+        with joined(usable_device(device)) as where:
+            log, bar = (lambda line: click.echo(line, err=True), _bar) if leads() else (no_log, no_bar)
+            trained = importlib.import_module(TRAINERS[model]).train(
+                wanted, out, device=where, resume=resume, made_by=again, log=log, bar=bar,
+            )
+            if not leads():
+                return
     except KeyboardInterrupt:
         if checkpoint_of(out).exists():
             click.echo(f"\nthe last full epoch is in {checkpoint_of(out)}: continue with {again} --resume", err=True)

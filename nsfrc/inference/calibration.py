@@ -113,15 +113,17 @@ def choose_threshold(scores: Sequence[float], labels: Sequence[bool]) -> tuple[f
     return found.threshold, found.accuracy
 
 
-def best_threshold(scores: Sequence[float], labels: Sequence[bool]) -> Best:
-    """What `choose_threshold` chooses, with the gap that it is the middle of."""
+def best_threshold(scores: Sequence[float], labels: Sequence[bool], counts: Sequence[int] | None = None) -> Best:
+    """What `choose_threshold` chooses, with the gap that it is the middle of. counts: how often each is there."""
     values, truth = np.asarray(scores, dtype=np.float64), np.asarray(labels, dtype=bool)
+    times = np.ones(len(values), dtype=np.int64) if counts is None else np.asarray(counts, dtype=np.int64)
     if values.shape != truth.shape or values.ndim != 1 or not len(values) or not np.isfinite(values).all():
         raise NsfrcError("choosing a threshold takes as many labels as scores, at least one, and finite scores")
     order = np.argsort(values, kind="stable")
-    values, truth = values[order], truth[order]
+    values, truth, times = values[order], truth[order], times[order]
     # Cut i calls the i lowest scores false: right are the false among these and the true among the others.
-    right = np.concatenate([[0], np.cumsum(~truth)]) + np.concatenate([np.cumsum(truth[::-1])[::-1], [0]])
+    false, true = times * ~truth, times * truth
+    right = np.concatenate([[0], np.cumsum(false)]) + np.concatenate([np.cumsum(true[::-1])[::-1], [0]])
     edges = np.concatenate([[min(0.0, values[0])], values, [max(1.0, values[-1])]])
     width = np.diff(edges)
     possible = width > 0
@@ -129,4 +131,4 @@ def best_threshold(scores: Sequence[float], labels: Sequence[bool]) -> Best:
     best = right[possible].max()
     cut = int(np.argmax(np.where(possible & (right == best), width, -1.0)))
     low, high = float(edges[cut]), float(edges[cut + 1])
-    return Best((low + high) / 2, float(best / len(values)), low, high)
+    return Best((low + high) / 2, float(best / times.sum()), low, high)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter, deque
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -162,6 +162,26 @@ def folder(path: str | Path) -> Listing:
         unread=tuple(tree.unread),
     )
     return _with_class_ids(listing, tree.scenes)
+
+
+def from_names(root: Path, names: Iterable[str], memory: Mapping[str, Any]) -> Listing:
+    """A listing of what is not in a folder of a disk, from the paths below a root alone, in their order.
+
+    Hidden files are left out, and what does not have the name of an image is told of, as `folder` does.
+    """
+    seen = [name for name in names if not any(part.startswith(".") for part in name.split("/"))]
+    files = {name: None for name in seen if _suffix(name) in SUFFIXES}
+    tops = {name.partition("/")[0] for name in seen if "/" in name}
+    classes = sorted(tops, key=reading_key) if _told_apart(tops) else []
+    others = tuple(name for name in seen if _suffix(name) not in SUFFIXES | BESIDE | UNREAD)
+    unread = tuple(name for name in seen if _suffix(name) in UNREAD)
+    listing = Listing(root, dict(files), tuple(map(printable, classes)), others=others, unread=unread, memory=memory)
+    return _with_class_ids(listing, {})
+
+
+def reading_key(name: str) -> list[tuple[Any, str]]:
+    """What paths are sorted by, so that they come as `folder` has them: 2.png before 10.png."""
+    return [(reading_order(part), part) for part in name.split("/")]
 
 
 def _with_class_ids(listing: Listing, scenes: dict[str, list[str]]) -> Listing:

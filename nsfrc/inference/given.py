@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from glob import glob
@@ -27,6 +28,14 @@ BYTES = bytes | bytearray | memoryview
 TAKEN = "the path of a file, the bytes of one, a PIL image, an array [H, W, 3], a tensor [3, H, W], or a list of these"
 
 
+class Elsewhere(ABC):
+    """An image whose file is fetched when it is wanted, such as one in a bucket."""
+
+    @abstractmethod
+    def content(self) -> bytes:
+        """The bytes of the file. Raises NsfrcError with a one-line reason."""
+
+
 def split(given: Any) -> list[Any]:
     """The single images of what was given: a list, an array [B, H, W, 3], a tensor [B, 3, H, W], or one image alone."""
     if isinstance(given, list | tuple):
@@ -45,9 +54,9 @@ def picture_of(image: Any, name: str, size: tuple[int, int], fit: Fit = "letterb
     """
     if isinstance(image, str | Path):
         return read(image, size, fit, side)
-    if isinstance(image, Frame):
+    if isinstance(image, Frame | Elsewhere):
         try:
-            image = image.pixels()
+            image = image.pixels() if isinstance(image, Frame) else image.content()
         except NsfrcError as error:
             raise ImageError(name, str(error)) from None
     if isinstance(image, BYTES):

@@ -57,27 +57,30 @@ class Measures:
         self._bins = np.zeros((BINS, 3))  # images, sum of scores, how many hold
         self._scores: Counter[tuple[float, bool]] = Counter()  # of one target, with whether it holds
 
-    def add(self, label: str | None, scores: Sequence[float], answer: str | None) -> None:
-        """One image; `answer` is None when its file failed, `label` when nothing is known. Scores are finite."""
-        self.count += 1
+    def add(self, label: str | None, scores: Sequence[float], answer: str | None, times: int = 1) -> None:
+        """One image; `answer` is None when its file failed, `label` when nothing is known. Scores are finite.
+
+        times: how many images this is said of.
+        """
+        self.count += times
         if answer is None:
-            self.failed += 1
+            self.failed += times
             return
         given = self._all.index(answer)
-        self._answers[given] += 1
-        self.tied += not self.one and answer != NONE and bool(equals(scores))
+        self._answers[given] += times
+        self.tied += times * (not self.one and answer != NONE and bool(equals(scores)))
         if label is None:
             return
-        self.labelled += 1
-        self.right += answer == label
-        self._confusion[self._all.index(label), given] += 1
+        self.labelled += times
+        self.right += times * (answer == label)
+        self._confusion[self._all.index(label), given] += times
         score = max(scores)
         # What "none" says is that the highest does not hold.
         highest = self._all[scores.index(score)] if answer == NONE else answer
         holds = label == (TRUE if self.one else highest)
         if self.one:
-            self._scores[score, holds] += 1
-        self._bins[min(max(int(score * BINS), 0), BINS - 1)] += 1, score, holds
+            self._scores[score, holds] += times
+        self._bins[min(max(int(score * BINS), 0), BINS - 1)] += times, times * score, times * holds
 
     @property
     def classes(self) -> tuple[str, ...]:
@@ -119,8 +122,8 @@ class Measures:
         """The threshold that would be best for these images; None without images of both labels, or for classes."""
         if len({holds for _, holds in self._scores}) < 2:
             return None
-        scores, labels = zip(*self._scores.elements(), strict=True)
-        return best_threshold(scores, labels)
+        scores, labels = zip(*self._scores, strict=True)
+        return best_threshold(scores, labels, list(self._scores.values()))
 
     def as_data(self) -> dict[str, Any]:
         """For machines; what needs labels is there only if there are some."""
@@ -217,14 +220,14 @@ class Measured:
         self.by_question = {one.name: Measures(one.atoms, name) for one, name in zip(questions, names, strict=True)}
         self.count = self.failed = self.labelled = 0
 
-    def add(self, row: Row) -> None:
-        """One image."""
-        self.count += 1
-        self.failed += not row.scores
-        self.labelled += row.right is not None
+    def add(self, row: Row, times: int = 1) -> None:
+        """One image, or `times` of which the same is said."""
+        self.count += times
+        self.failed += times * (not row.scores)
+        self.labelled += times * (row.right is not None)
         for one in self.questions:
             said = row.answers[one.name]
-            self.by_question[one.name].add(said.label, one.values(row.scores), said.answer)
+            self.by_question[one.name].add(said.label, one.values(row.scores), said.answer, times)
 
     def fitted(self) -> str:
         """The best threshold of every target as directives for the program. Raises NsfrcError without labels."""

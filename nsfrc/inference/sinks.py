@@ -61,7 +61,8 @@ class Closing:
         if not (count := self.measures.failed):
             return None
         more = f" and {count - len(self.failed)} more" if count > len(self.failed) else ""
-        return f"{count} of {self.measures.count} files gave no answer: {'; '.join(self.failed)}{more}"
+        named = f": {'; '.join(self.failed)}{more}" if self.failed else ""
+        return f"{count} of {self.measures.count} files gave no answer{named}"
 
 
 class Sink:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import torch
 
+from nsfrc.distributed import backward, copies, leads, mean_of, share, together, total
 from nsfrc.learning.evidence import Evidence, FromObjects
 from nsfrc.program import Program
 
@@ -27,8 +28,14 @@ RATE, CONCEPT_RATE = 0.2, 0.01
 INSIDE = 1e-3  # how far scores are moved inside 0 … 1 before a logarithm
 
 
+def losses(scores: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
+    """The loss of each."""
+    inside = INSIDE + (1 - 2 * INSIDE) * scores.clamp(0, 1)
+    return torch.nn.functional.binary_cross_entropy(inside, label, reduction="none")
+
+
 def loss(scores: torch.Tensor, label: torch.Tensor) -> torch.Tensor:
-    return torch.nn.functional.binary_cross_entropy(INSIDE + (1 - 2 * INSIDE) * scores.clamp(0, 1), label)
+    return losses(scores, label).mean()
 
 
 def bits_told(scores: torch.Tensor, label: torch.Tensor, noise: float) -> float:
@@ -43,6 +50,30 @@ class Weighed:
 
     weights: tuple[float, ...]
     bits: tuple[float, ...]
+
+
+class Mixture:
+    """Weights of the candidates of one head, which labels train; several processes share the examples.
+
+    program, head, column: as in `weigh`. V0: [B, G]; truth: [B], 0 or 1.
+    """
+
+    def __init__(self, program: Program, head: str, column: int, V0: torch.Tensor, truth: torch.Tensor) -> None:
+        self.reasoner = program.reasoner("cpu", outputs="targets", inputs="neural", candidates=head)
+        self.scores, self.column = together(self.reasoner), column
+        self.optimiser = torch.optim.Adam(self.reasoner.parameters(), lr=RATE)
+        self.own, self.times = share(len(V0)), copies(len(V0))
+        self.V0, self.truth = V0[self.own], truth[self.own]
+
+    def step(self, seen: torch.Tensor, checked: torch.Tensor) -> tuple[float, float]:
+        """One step by the examples that are seen; the loss of these and of those checked, [B] each, before it."""
+        self.optimiser.zero_grad()
+        scores = self.scores(self.V0)[:, self.column]
+        parts = [mean_of(losses(scores[some[self.own]], self.truth[some[self.own]]), int(some.sum()), self.times)
+                 for some in (seen, checked)]
+        backward(parts[0])
+        self.optimiser.step()
+        return float(total(parts[0].detach())), float(total(parts[1].detach()))
 
 
 def weigh(
@@ -61,16 +92,11 @@ def weigh(
         known = torch.from_numpy(train | held_out)
         told = [bits_told(each[known, i], truth[known], noise) for i in range(each.shape[1])]
     V0 = evidence.valuation(program).float()
-    reasoner = program.reasoner("cpu", outputs="targets", inputs="neural", candidates=head)
-    optimiser = torch.optim.Adam(reasoner.parameters(), lr=RATE)
+    mixture = Mixture(program, head, column, V0, truth)
+    reasoner = mixture.reasoner
     best, kept, idle = float("inf"), reasoner.clause_weights.detach().clone(), 0
     for _ in range(STEPS):
-        optimiser.zero_grad()
-        scores = reasoner(V0)[:, column]
-        loss(scores[seen], truth[seen]).backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
-        with torch.no_grad():
-            now = float(loss(scores[checked].detach(), truth[checked]))
+        _, now = mixture.step(seen, checked)
         if now < best - 1e-5:
             best, kept, idle = now, reasoner.clause_weights.detach().clone(), 0
         else:
@@ -78,8 +104,8 @@ def weigh(
             if idle >= PATIENCE:
                 break
     assert reasoner.candidates is not None
-    mixture = torch.softmax(reasoner.candidates.rows(kept), dim=1)[0, list(reasoner.candidates.columns[0])]
-    return Weighed(tuple(mixture.tolist()), tuple(told))
+    mixed = torch.softmax(reasoner.candidates.rows(kept), dim=1)[0, list(reasoner.candidates.columns[0])]
+    return Weighed(tuple(mixed.tolist()), tuple(told))
 
 
 def threshold(scores: np.ndarray, label: np.ndarray) -> float:
@@ -104,11 +130,14 @@ def train_concepts(
     seen, checked = torch.from_numpy(train), torch.from_numpy(held_out if held_out.any() else train)
     parameters = [p for p in facts.parameters() if p.requires_grad]
     optimiser = torch.optim.Adam(parameters, lr=CONCEPT_RATE)
+    scores = together(torch.nn.Sequential(facts, reasoner), some_unused=True)
+    objects, wanted = evidence.objects[seen], truth[seen]
+    own, times = share(len(wanted)), copies(len(wanted))
     start = best = _loss_of(facts, reasoner, evidence, truth, checked)
     kept, idle = copy.deepcopy(facts.state_dict()), 0
     for _ in range(STEPS):
         optimiser.zero_grad()
-        loss(reasoner(facts(evidence.objects[seen])), truth[seen]).backward()  # type: ignore[no-untyped-call]
+        backward(mean_of(losses(scores(objects[own]), wanted[own]), wanted.numel(), times))
         optimiser.step()
         now = _loss_of(facts, reasoner, evidence, truth, checked)
         if now < best - 1e-6:
@@ -118,7 +147,8 @@ def train_concepts(
             if idle >= PATIENCE:
                 break
     facts.load_state_dict(kept)
-    facts.save_concepts(out, dict(made_by))
+    if leads():
+        facts.save_concepts(out, dict(made_by))
     return start, best
 
 

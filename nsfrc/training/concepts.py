@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from nsfrc.distributed import copies, mean_of, share, total, world
 from nsfrc.errors import NsfrcError
 from nsfrc.training import concepts_clevr, concepts_kandinsky
 
@@ -130,13 +131,18 @@ def _fit(x: torch.Tensor, y: torch.Tensor, gap: float) -> tuple[torch.Tensor, fl
         [parameters], max_iter=500, tolerance_grad=1e-12, tolerance_change=1e-15, line_search_fn="strong_wolfe"
     )
 
+    own, times = share(len(y)), copies(len(y))
+
     def loss() -> torch.Tensor:
         optimiser.zero_grad()
         slopes, offset = parameters[:-1], parameters[-1]
-        value = torch.nn.functional.binary_cross_entropy_with_logits(_weighted(slopes, scaled) + offset, y)
-        value = value + PENALTY * slopes.square().sum()
+        logits = _weighted(slopes, scaled[own]) + offset
+        each = torch.nn.functional.binary_cross_entropy_with_logits(logits, y[own], reduction="none")
+        value = mean_of(each, len(y), times) + PENALTY * slopes.square().sum() / world()
         value.backward()
-        return value
+        assert parameters.grad is not None
+        parameters.grad.copy_(total(parameters.grad))
+        return total(value.detach())
 
     optimiser.step(loss)
     w = parameters[:-1].detach() / gap

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from nsfrc.distributed import share, together, world
 from nsfrc.errors import NsfrcError
 from nsfrc.perception.yolo import Yolo
 from nsfrc.training import run as shared
@@ -23,6 +24,7 @@ from nsfrc.training.detector_data import Batch, Examples, Source, batches, colle
 from nsfrc.training.detector_score import calibrate, score
 from nsfrc.training.options import DetectorOptions as Options
 from nsfrc.training.run import Bar, Log, no_bar, no_log
+from nsfrc.training.spread import own, part_of_whole, synchronise
 
 __all__ = ["Options", "Run", "checkpoint_of", "train"]
 
@@ -86,6 +88,8 @@ class Run(shared.Run[Yolo]):
             )
         super().__init__(options, model, device)
         self.parts = _loss(self.model)
+        synchronise(self.model.network, self.parts)
+        self.network = together(self.model.network)
 
     def new_optimiser(self) -> torch.optim.Optimizer:
         """AdamW; only the weights of convolutions decay, not offsets and scales."""
@@ -98,10 +102,10 @@ class Run(shared.Run[Yolo]):
         return batches(examples, self.options.batch_size, self.options.seed, self.epoch, self.device)
 
     def loss(self, batch: Batch) -> torch.Tensor:
-        labels = {"batch_idx": batch.owner, "cls": batch.classes, "bboxes": batch.boxes}
-        parts, _ = self.parts(self.model.network(batch.images), labels)
-        total: torch.Tensor = parts.sum()
-        return total
+        mine = batch if world() == 1 else own(batch, share(len(batch.images)))
+        labels = {"batch_idx": mine.owner, "cls": mine.classes, "bboxes": mine.boxes}
+        parts, _ = self.parts(self.network(mine.images), labels)
+        return part_of_whole(parts.sum(), self.parts, len(mine.images), len(batch.images))
 
     def judge(self, held_out: Examples) -> tuple[float, str]:
         right = score(self.average, held_out, self.device).all_right

@@ -17,6 +17,7 @@ import numpy as np
 import torch
 
 from nsfrc.contexts import flushed_denormals
+from nsfrc.distributed import backward, leads, total, wait
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
 from nsfrc.perception.slot_attention import SlotAttention
@@ -82,7 +83,7 @@ class Run(ABC, Generic[Model]):
 
     @abstractmethod
     def loss(self, batch: Any) -> torch.Tensor:
-        """The loss, summed over the examples of a batch."""
+        """The loss, summed over the examples of a batch: of several processes each computes its share of the sum."""
 
     @abstractmethod
     def judge(self, held_out: Any) -> tuple[float, str]:
@@ -92,13 +93,13 @@ class Run(ABC, Generic[Model]):
         """Train on every example once; returns the mean loss."""
         options = self.options
         self.model.train()
-        total = torch.zeros((), device=self.device)
+        summed = torch.zeros((), device=self.device)
         count = math.ceil(len(examples) / options.batch_size)
         with bar(self.batches(examples), f"epoch {self.epoch + 1}/{options.epochs}", count) as shown:
             for batch in shown:
-                total += self.one_step(batch)
+                summed += self.one_step(batch)
         self.epoch += 1
-        loss = float(total) / len(examples)
+        loss = float(summed) / len(examples)
         if not math.isfinite(loss):
             raise NsfrcError(f"the loss of epoch {self.epoch} is not a number: try a lower --lr than {options.lr}")
         return loss
@@ -108,13 +109,13 @@ class Run(ABC, Generic[Model]):
         for group in self.optimiser.param_groups:
             group["lr"] = self.options.rate(self.step)
         loss = self.loss(batch)
-        loss.backward()  # type: ignore[no-untyped-call]
+        backward(loss)
         torch.nn.utils.clip_grad_norm_(self.parameters.values(), self.clip)
         self.optimiser.step()
         self.optimiser.zero_grad(set_to_none=True)
         self.step += 1
         self._move_average()
-        return loss.detach()
+        return total(loss.detach())
 
     @torch.no_grad()
     def _move_average(self) -> None:
@@ -144,7 +145,9 @@ class Run(ABC, Generic[Model]):
             with flushed_denormals():  # weights that have decayed to almost nothing
                 loss = self.one_epoch(examples, bar)
                 words = self.validate(held_out)
-            save_checkpoint(checkpoint, self.state(), self.progress())
+            if leads():
+                save_checkpoint(checkpoint, self.state(), self.progress())
+            wait()
             log(f"epoch {self.epoch}/{epochs}  loss {loss:.4f}  {words} (best {self.best_right:.2%})  "
                 f"{time.perf_counter() - started:.0f} s")
         self.average.load_state_dict(self.best)
@@ -210,8 +213,12 @@ class Run(ABC, Generic[Model]):
         if wrong := [n for n, t in half.items() if not bool(t.isfinite().all())]:
             raise NsfrcError(f"the learnt weights are not numbers or are too large ({wrong[0]}), and are "
                              f"not written: delete {checkpoint_of(out)} and try a lower --lr than {self.options.lr}")
+        if not leads():
+            wait()
+            return
         told = {"command": made_by, **asdict(self.options), "best_epoch": self.best_epoch}
         files.save(out, half, {**model.header(), "made_by": {**told, self.measure: self.best_right}})
+        wait()
 
 
 def _part(tensors: dict[str, torch.Tensor], prefix: str) -> dict[str, torch.Tensor]:

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from nsfrc.distributed import copies, share, together
 from nsfrc.perception.slot_attention import SlotAttention
 from nsfrc.training import run as shared
 from nsfrc.training.checkpoint import check_place, checkpoint_of
@@ -67,6 +68,7 @@ class Run(shared.Run[SlotAttention]):
             begin(model)
         self.clip = CLIP * options.batch_size
         super().__init__(options, model, device)
+        self.network = together(self.model.network)
 
     def new_optimiser(self) -> torch.optim.Optimizer:
         return torch.optim.Adam(self.parameters.values(), lr=self.options.lr, fused=True)
@@ -76,7 +78,9 @@ class Run(shared.Run[SlotAttention]):
 
     def loss(self, batch: Batch) -> torch.Tensor:
         """Slots start from other noise every time, so that none of them gets used to its own."""
-        return set_loss(self.model.network(batch.images, batch.noise), batch.truth).sum()
+        mine = share(len(batch.images))
+        said = self.network(batch.images[mine], batch.noise[mine])
+        return set_loss(said, batch.truth[mine]).sum() / copies(len(batch.images))
 
     def judge(self, held_out: Examples) -> tuple[float, str]:
         """By average precision, for which it does not matter how sure slots are, only which are surer."""

@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from nsfrc.distributed import backward, copies, mean_of, share, together, total
 from nsfrc.errors import NsfrcError, did_you_mean
 from nsfrc.inference.calibration import best_threshold
 from nsfrc.inference.folders import Item, Listing
@@ -153,23 +154,44 @@ def _epochs(
     pipe: Pipeline, train: Labelled, held: Labelled, parameters: list[torch.nn.Parameter], epochs: int
 ) -> Iterator[float]:
     """The loss on what is held out after every epoch."""
-    groups = [{"params": [p], "lr": RATE * max(1.0, float(p.detach().abs().mean()))} for p in parameters]
-    optimiser = torch.optim.Adam(groups)
+    fitting = Fitting(pipe, train, parameters)
     for _ in range(epochs):
-        optimiser.zero_grad()
-        loss = _loss(pipe, train)
-        if not bool(loss.isfinite()):
-            raise NsfrcError("the loss is not a number: perception or a predicate gives no number for some image")
-        loss.backward()  # type: ignore[no-untyped-call]
-        optimiser.step()
+        fitting.step()
         yield _loss_of(pipe, held)
 
 
-def _loss(pipe: Pipeline, labelled: Labelled) -> torch.Tensor:
-    scores = pipe.reasoner(pipe.facts(labelled.objects.to(pipe.device))).clamp(EDGE, 1 - EDGE)
-    truth = labelled.truth.to(scores)
+class Fitting:
+    """Steps of an optimiser over all labelled images, which several processes share."""
+
+    def __init__(self, pipe: Pipeline, labelled: Labelled, parameters: list[torch.nn.Parameter]) -> None:
+        groups = [{"params": [p], "lr": RATE * max(1.0, float(p.detach().abs().mean()))} for p in parameters]
+        self.optimiser = torch.optim.Adam(groups)
+        self.scores = together(torch.nn.Sequential(pipe.facts, pipe.reasoner), some_unused=True)
+        own = share(len(labelled))
+        self.objects, self.truth = labelled.objects[own].to(pipe.device), labelled.truth[own].to(pipe.device)
+        self.count, self.times = int(labelled.truth.isfinite().sum()), copies(len(labelled))
+
+    def step(self) -> float:
+        """One step; the loss before it."""
+        self.optimiser.zero_grad()
+        loss = mean_of(_losses(self.scores(self.objects), self.truth), self.count, self.times)
+        whole = float(total(loss.detach()))
+        if not math.isfinite(whole):
+            raise NsfrcError("the loss is not a number: perception or a predicate gives no number for some image")
+        backward(loss)
+        self.optimiser.step()
+        return whole
+
+
+def _losses(scores: torch.Tensor, truth: torch.Tensor) -> torch.Tensor:
+    """The loss of every answer that is known."""
+    truth = truth.to(scores)
     known = truth.isfinite()
-    return torch.nn.functional.binary_cross_entropy(scores[known], truth[known])
+    return torch.nn.functional.binary_cross_entropy(scores.clamp(EDGE, 1 - EDGE)[known], truth[known], reduction="none")
+
+
+def _loss(pipe: Pipeline, labelled: Labelled) -> torch.Tensor:
+    return _losses(pipe.reasoner(pipe.facts(labelled.objects.to(pipe.device))), labelled.truth).mean()
 
 
 @torch.no_grad()
