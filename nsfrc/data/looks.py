@@ -10,6 +10,7 @@ from __future__ import annotations
 import colorsys
 import io
 import math
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -70,15 +71,20 @@ def varied(rng: Rng) -> Drawn:
 def look(rng: Rng) -> Style:
     """Colours, ground, outlines and edges at random, with nothing of what is reserved."""
     while True:
-        ground = any_ground(rng)
-        colors = tuple(_any_color(name, rng) for name in COLORS)
-        if near(ground, GROUNDS.values(), CLEAR) or min(contrast(color, ground) for color in colors) < CONTRAST:
+        ground, palette = any_ground(rng), any_palette(rng)
+        if near(ground, GROUNDS.values(), CLEAR) or min(contrast(color, ground) for color in palette) < CONTRAST:
             continue
-        if not any(near(color, (p[i] for p in PALETTES.values()), APART) for i, color in enumerate(colors)):
+        if not any(near(color, [p[i] for p in PALETTES.values()], APART) for i, color in enumerate(palette)):
             break
     side = int(rng.integers(SIDES[0], SIDES[1] + 1))
-    style = Style(side, ground, (colors[0], colors[1], colors[2]), smooth=rng.random() >= 0.25)
+    style = Style(side, ground, palette, smooth=rng.random() >= 0.25)
     return replace(style, outline=_outline(rng), rim=rng.uniform(0.002, 0.008)) if rng.random() < OUTLINED else style
+
+
+def any_palette(rng: Rng) -> Palette:
+    """A red, a yellow and a blue, each as pure and as light as it comes."""
+    red, yellow, blue = (_any_color(name, rng) for name in COLORS)
+    return red, yellow, blue
 
 
 def any_ground(rng: Rng) -> RGB:
@@ -109,9 +115,9 @@ def contrast(one: RGB, other: RGB) -> float:
     return math.dist(one, other)
 
 
-def near(color: RGB, others: object, within: float) -> bool:
+def near(color: RGB, others: Iterable[RGB], within: float) -> bool:
     """Whether a colour is nearer than that to one of some others."""
-    return any(contrast(color, other) < within for other in others)  # type: ignore[attr-defined]
+    return any(contrast(color, other) < within for other in others)
 
 
 def shapes(rng: Rng, turn: float = 0.0, sizes: tuple[float, float] | None = None) -> tuple[Shape, ...]:
@@ -125,8 +131,13 @@ def shapes(rng: Rng, turn: float = 0.0, sizes: tuple[float, float] | None = None
             continue
         layouts = (placing.scattered, placing.clustered, placing.clustered, placing.aligned, placing.on_grid)
         placed = layouts[rng.integers(len(layouts) - (count > 9))](some, rng)
-        if placed is not None and all(placing.fits(s, placed[:i]) for i, s in enumerate(placed)):
+        if placed is not None and lie_well(placed):
             return placed
+
+
+def lie_well(placed: Sequence[Shape]) -> bool:
+    """Whether shapes lie inside the figure and none overlaps another."""
+    return all(placing.fits(shape, placed[:i]) for i, shape in enumerate(placed))
 
 
 def drawn(figure: Figure, rng: Rng, plain: bool = False) -> Drawn:
