@@ -2,9 +2,10 @@
 
     python -m nsfrc.benchmarks.eyes [--pictures 240] [--weights FILE] [--out benchmarks/results/eyes.csv]
 
-A picture is entirely right if every object is found once, with its shape and colour, and nothing else is, among 16 objects
-with an objectness of 0.5 and more. Answers are the programs', with the thresholds that `nsfrc infer` uses. `new` rows are
-of looks that training never draws (nsfrc/data/looks.py). Figures that others made are for `benchmarks.published`.
+A picture is entirely right if every object is found once, with its shape and colour, and nothing else is, among 16
+objects with an objectness of 0.5 and more. Answers are the programs', with the thresholds that `nsfrc infer` uses.
+`new` rows are of looks that training never draws (nsfrc/data/looks.py). Figures that others made are for
+`benchmarks.published`.
 """
 
 from __future__ import annotations
@@ -56,7 +57,8 @@ class EyesRow:
     def __str__(self) -> str:
         answers = f", {self.answered} of {self.asked} answers" if self.asked else ""
         return f"{self.about:<13}{self.value:<15}{'new' if self.new else '':<4}{self.right:>5} of {self.pictures} " \
-            f"right{answers}; of {self.objects} objects {self.missed} missed, {self.misnamed} misnamed, {self.extra} extra"
+            f"right{answers}; of {self.objects} objects {self.missed} missed, {self.misnamed} misnamed, " \
+            f"{self.extra} extra"
 
 
 @dataclass(frozen=True)
@@ -132,8 +134,9 @@ def table(rows: Sequence[EyesRow]) -> str:
     def share(part: int, whole: int) -> str:
         return f"{100 * part / whole:.1f}" if whole else "–"
 
-    lines = [[f"{row.about} {row.value}" + (" *" if row.new else ""), f"{row.pictures:,}", share(row.right, row.pictures),
-              share(row.answered, row.asked), str(row.missed), str(row.misnamed), str(row.extra)] for row in rows]
+    lines = [[f"{row.about} {row.value}" + (" *" if row.new else ""), f"{row.pictures:,}",
+              share(row.right, row.pictures), share(row.answered, row.asked), str(row.missed), str(row.misnamed),
+              str(row.extra)] for row in rows]
     return markdown(["pictures", "number", "entirely right", "answers right", "missed", "misnamed", "extra"], lines)
 
 

@@ -38,7 +38,7 @@ class Picture:
 
 @dataclass(frozen=True)
 class Group:
-    """A row of the table. new: whether training draws nothing of the kind. picture: number and its random numbers → it."""
+    """A row of the table. new: whether training draws nothing of the kind. picture: a number, random numbers → it."""
 
     about: str
     value: str

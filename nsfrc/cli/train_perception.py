@@ -50,13 +50,15 @@ Examples:
   nsfrc train perception --out yolo.safetensors                about an hour and a half on one core
   nsfrc train perception --out yolo.safetensors --resume       go on after Ctrl-C or a crash
   nsfrc train perception --out s.safetensors --variant s       a larger network
+  nsfrc train perception --out v.safetensors --looks varied --weights yolo.safetensors    go on, with other looks
   nsfrc train perception --out q.safetensors --figures 1000 --epochs 8 --size 128    quicker and worse
   nsfrc infer --images DIR --weights yolo.safetensors          use what was trained
 \b
   nsfrc data clevr --out clevr --count 4000 --size 240x160 --samples 4
   nsfrc train perception --model yolo_clevr --data clevr --out clevr.safetensors
   nsfrc train perception --model slot_attention --data clevr --out slots.safetensors
-  nsfrc infer --program clevr_hans3 --images DIR --weights slots.safetensors
+  nsfrc infer --program clevr_hans3 --images DIR --weights clevr.safetensors
+  nsfrc infer --program clevr_hans3 --images DIR --perception slot_attention --weights slots.safetensors
 \b
   nsfrc train perception --through rules.pl --images labelled/ --out mine.safetensors
                                                   attributes from labels of whole images
@@ -75,8 +77,8 @@ Examples:
 @click.option("--weights", type=FILE, help="Weights to start from, of a detector. [with --through: those that ship; "
                                           "otherwise none]")
 @click.option("--looks", type=click.Choice(list(LOOKS)),
-              help="Of the figures that yolo learns from: those of the patterns, or many palettes, grounds, outlines and "
-                   "sizes. [default: plain]")
+              help="Of the figures that yolo learns from: as the patterns have them, or many palettes, grounds, "
+                   "outlines and sizes. [default: plain]")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder of CLEVR scenes with pictures, laid out as CLEVR or CLEVR-Hans; for all models except yolo, "
                    "whose figures are generated.")

@@ -23,8 +23,8 @@ HEIGHT = {"square": 1.0, "circle": 1.0, "triangle": math.sqrt(3) / 2}  # of a bo
 class Style:
     """How a figure is drawn: its side in pixels and its colours.
 
-    outline: the colour of a rim inside every shape, `rim` of the figure's side wide. smooth: whether pixels that a shape
-    covers in part are blended.
+    outline: the colour of a rim inside every shape, `rim` of the figure's side wide. smooth: whether pixels that a
+    shape covers in part are blended.
     """
 
     side: int
@@ -41,7 +41,7 @@ NINE = Style(600, (215, 215, 215), ((201, 17, 30), (255, 255, 0), (27, 98, 164))
 
 @dataclass(frozen=True)
 class Shape:
-    """One object: x, y is the centre of its box, `size` the width of it, both before it is turned by `angle` (radians)."""
+    """One object: x, y is the centre of its box, `size` the width of it, before it is turned by `angle` (radians)."""
 
     shape: str
     color: str

@@ -1,8 +1,8 @@
 """Figures in looks of all kinds, to train on: palettes, grounds, outlines, turned shapes, edges and artefacts of JPEG.
 
-Reds, yellows and blues go from pure to muted and from light to dark; grounds from black to white, plain or tinted, even or
-not. Some pictures show nothing at all. A few palettes, grounds and sizes are reserved: no figure drawn here comes near
-them, so that they show what a detector makes of looks that it was not trained on.
+Reds, yellows and blues go from pure to muted and from light to dark; grounds from black to white, plain or tinted, even
+or not. Some pictures show nothing at all. A few palettes, grounds and sizes are reserved: no figure drawn here comes
+near them, so that they show what a detector makes of looks that it was not trained on.
 """
 
 from __future__ import annotations

@@ -190,9 +190,11 @@ class Yolo(Perception):
 def _settings(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, Any]:
     """The arguments of Yolo from a header, checked."""
     if header.get("kind") != "perception" or header.get("model") != cls.name:
+        other = header.get("model") if header.get("kind") == "perception" else None
         what = f"{header.get('kind', 'nothing')} {header.get('model', '')}".strip()
         raise NsfrcError(f"{path} does not hold a {cls.name} perception (its header says {what}): "
-                         f"train one with {cls.made_with} --out {cls.name}.safetensors")
+                         + (f"name the one that it is for with --perception {other}, or " if other else "")
+                         + f"train one with {cls.made_with} --out {cls.name}.safetensors")
     try:
         attributes = Attributes(tuple(tuple(str(v) for v in group) for group in header["attributes"]))
         a, b = (float(value) for value in header.get("calibration", (1.0, 0.0)))
