@@ -54,8 +54,8 @@ def load_checkpoint(
         before = header.get("model") if name == "model" else header["options"].get(name)
         if before != value and name == "start":
             was, now = (f"started from the weights {one}" if one else "started from scratch" for one in (before, value))
-            raise NsfrcError(f"{path} is from a run that {was}, not one that {now}: give the same --weights, or delete it "
-                             f"and start again")
+            raise NsfrcError(f"{path} is from a run that {was}, not one that {now}: give the same --weights, or delete "
+                             f"it and start again")
         if before != value:
             flag = f"--{name.replace('_', '-')}"
             raise NsfrcError(f"{path} is from a run with {flag} {before}, not {value}: "
