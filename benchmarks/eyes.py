@@ -118,8 +118,9 @@ class Eyes:
         asked = [one.answered for one in seen if one.answered is not None]
         return EyesRow(
             group.about, group.value, group.new, len(seen), sum(one.right for one in seen), len(asked), sum(asked),
-            *(sum(getattr(one, name) for one in seen) for name in ("objects", "missed", "misnamed", "extra")),
-            self.model.identity,
+            objects=sum(one.objects for one in seen), missed=sum(one.missed for one in seen),
+            misnamed=sum(one.misnamed for one in seen), extra=sum(one.extra for one in seen),
+            perception=self.model.identity,
         )
 
 

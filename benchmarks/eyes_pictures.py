@@ -144,7 +144,8 @@ def _covered(band: tuple[float, float], index: int, rng: Rng) -> Picture:
     """Three objects, one of them covered in part by another of another colour; shapes of patterns never are."""
     while True:
         one, over, other = (
-            Shape(looks.SHAPES[rng.integers(3)], color, *rng.uniform(0.15, 0.85, 2), rng.uniform(0.12, 0.25))
+            Shape(looks.SHAPES[rng.integers(3)], color, rng.uniform(0.15, 0.85), rng.uniform(0.15, 0.85),
+                  rng.uniform(0.12, 0.25))
             for color in rng.permutation(looks.COLORS)
         )
         if distance(one, over) < 0.3 and min(distance(other, one), distance(other, over)) > 0.4 and \
