@@ -1,6 +1,6 @@
 """Where `yolo` stops being right: figures by palette, ground, size, contrast and more, and pictures of nothing.
 
-    python -m nsfrc.benchmarks.eyes [--pictures 240] [--weights FILE] [--out benchmarks/results/eyes.csv]
+    python -m nsfrc.benchmarks.eyes [--pictures 250] [--weights FILE] [--out benchmarks/results/eyes.csv]
 
 A picture is entirely right if every object is found once, with its shape and colour, and nothing else is, among 16
 objects with an objectness of 0.5 and more. Answers are the programs', with the thresholds that `nsfrc infer` uses.
@@ -143,7 +143,7 @@ def table(rows: Sequence[EyesRow]) -> str:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--pictures", type=int, default=240, help="of each group")
+    parser.add_argument("--pictures", type=int, default=250, help="of each group")
     parser.add_argument("--weights", type=Path, help="another detector than the one that ships")
     parser.add_argument("--only", action="append", metavar="ABOUT", help="rows of this kind only, such as size; "
                         "repeatable; needs --out")

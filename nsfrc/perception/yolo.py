@@ -25,6 +25,7 @@ CANDIDATES = 256
 STEP = 32  # candidates come in whole vectors, so that last digits do not depend on their number
 FLOOR = 0.1  # detections with a lower score do not count
 AGAIN = 0.25  # an object without a row that overlaps a better one by more may be that one, seen twice
+LOOKS = ("plain", "varied")
 SURE = 0.5  # the objectness from which on an object for which there is no row is told of
 
 
@@ -32,7 +33,8 @@ class Yolo(Perception):
     """Object vectors x1 y1 x2 y2 | one column per value of every attribute | objectness, the surest first.
 
     Coordinates are fractions of the image. The columns of an attribute sum to 1 for an object that is there.
-    calibration: (a, b) of objectness = σ(a · logit + b), the logit being what `strength` says.
+    calibration: (a, b) of objectness = σ(a · logit + b), the logit being what `strength` says. looks: of the figures
+    that it learnt from, "plain" or "varied".
     """
 
     name = "yolo"
@@ -49,8 +51,10 @@ class Yolo(Perception):
     def __init__(
         self, objects: int, variant: str = "n", size: tuple[int, int] | None = None,
         attributes: Attributes | None = None, calibration: tuple[float, float] = (1.0, 0.0), floor: float = FLOOR,
+        looks: str = "plain",
     ) -> None:
         super().__init__()
+        self.looks = looks
         self.objects, self.size, self.variant = objects, size or self.usual_size, variant
         self.attributes, self.calibration, self.floor = attributes or self.usual_attributes, calibration, floor
         self.dimensions = ("x1", "y1", "x2", "y2", *self.attributes.values, "objectness")
@@ -149,7 +153,7 @@ class Yolo(Perception):
             self.further = left_out.sum(1)
 
     def doubts(self, pixels: np.ndarray, shape: tuple[int, int]) -> tuple[str, ...]:
-        unlike = figures.doubts(pixels) if self.attributes == KANDINSKY else ()
+        unlike = figures.doubts(pixels, self.looks == "varied") if self.attributes == KANDINSKY else ()
         return (*super().doubts(pixels, shape), *unlike)
 
     def _candidates(self, found: yolo_network.Cells) -> tuple[torch.Tensor, torch.Tensor]:
@@ -183,7 +187,7 @@ class Yolo(Perception):
             "kind": "perception", "model": self.name, "variant": self.variant,
             "size": width if height == width else [height, width],
             "attributes": self.attributes.groups, "classes": self.attributes.classes,
-            "calibration": list(self.calibration),
+            "calibration": list(self.calibration), "looks": self.looks,
         }
 
 
@@ -203,10 +207,11 @@ def _settings(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, 
         sound = (
             variant in yolo_network.VARIANTS and list(attributes.classes) == header["classes"]
             and all(isinstance(side, int) and side > 0 and side % 32 == 0 for side in (height, width))
-            and 0 < a < math.inf and math.isfinite(b)
+            and 0 < a < math.inf and math.isfinite(b) and header.get("looks", "plain") in LOOKS
         )
     except (LookupError, TypeError, ValueError):
         sound = False
     if not sound:
         raise NsfrcError(f"{path} is damaged (its header is not valid): get or train the weights again")
-    return {"variant": variant, "size": (height, width), "attributes": attributes, "calibration": (a, b)}
+    return {"variant": variant, "size": (height, width), "attributes": attributes, "calibration": (a, b),
+            "looks": header.get("looks", "plain")}

@@ -22,6 +22,7 @@ from nsfrc.training import run as shared
 from nsfrc.training.checkpoint import check_place, checkpoint_of
 from nsfrc.training.detector_data import Batch, Examples, Source, batches, collect, open_source
 from nsfrc.training.detector_score import calibrate, score
+from nsfrc.training.options import LOOKS
 from nsfrc.training.options import DetectorOptions as Options
 from nsfrc.training.run import Bar, Log, no_bar, no_log
 
@@ -85,7 +86,8 @@ class Run(shared.Run[Yolo]):
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             model = source.model(
-                FOUND, variant=options.variant, size=source.size(options.size), attributes=source.attributes
+                FOUND, variant=options.variant, size=source.size(options.size), attributes=source.attributes,
+                looks="varied" if options.data == LOOKS["varied"] else "plain",
             )
         if start is not None:
             files.load_into(model, start)
