@@ -32,7 +32,7 @@ GAINS = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5)  # weights of the parts of th
 DECAY = 5e-4
 BETAS = (0.937, 0.999)
 VALIDATION = 400  # pictures
-FOUND = 16  # objects to look for while validating; figures and scenes have at most 10
+FOUND = 16  # objects to look for while validating; figures have at most 12 and scenes 10
 
 
 def train(
@@ -51,7 +51,7 @@ def train(
         options = replace(options, figures=min(options.figures, source.available))
     check_place(out, resume)
     if start is not None:
-        options = replace(options, start=files.load(start)[0].get("crc32", ""))
+        options = replace(options, start=files.checksum(files.load(start)[1]))
     run = Run(options, source, device, start)
     if resume:
         run.restore(checkpoint)
