@@ -26,6 +26,7 @@ TEST_SEED = 3_000_000
 BASELINE_SEED = 6_000_000  # what the baselines train on
 CONFUSION_SEED = 7_000_000  # pattern-free, for `nsfrc figures`
 SEMANTICS_SEED = 8_000_000  # what both semantics are asked about
+EYES_SEED = 9_000_000  # looks that no training drew, and fresh figures beside them
 BATCH = 50
 SURE = 0.5  # objectness from which on an object counts as found
 

@@ -16,7 +16,7 @@ import torch
 
 from nsfrc.benchmarks.kandinsky import SURE
 from nsfrc.data.figures import COLORS, SHAPES, Shape
-from nsfrc.data.kandinsky import PATTERNS
+from nsfrc.data.patterns import PATTERNS
 from nsfrc.data.rules import RULES, doubtful
 from nsfrc.inference.calibration import threshold_for
 from nsfrc.inference.folders import folder
@@ -37,11 +37,19 @@ def published(pattern: str, pipe: Pipeline, threshold: float, images: Path) -> N
     rows = [row for rows in stream(Predictor(pipe, asked), listing) for row in rows]
     wrong = [row for row in rows if not row.right]
     by_rule = [row for row in wrong if row.objects is not None and follows(pattern, row.objects, row.answer == "true")]
+    counts = [found(row) - PATTERNS[pattern].objects for row in rows]
+    too_many, too_few = [count > 0 for count in counts], [count < 0 for count in counts]
     print(f"{pattern:<14} {len(rows)} published figures, {share(rows, wrong):.1f} % right; "
-          f"{share(rows, [row for row in wrong if row not in by_rule]):.1f} % by the rule on the objects seen")
+          f"{share(rows, [row for row in wrong if row not in by_rule]):.1f} % by the rule on the objects seen; "
+          f"{sum(too_many)} with more objects than a figure of it has, {sum(too_few)} with fewer")
     for row in wrong:
         remark = "; the rule on the objects seen agrees with the answer, look at the figure" if row in by_rule else ""
         print(f"    {row.file}: {row.error or f'{row.scores[0]:.4f}, labelled {row.label}'}{remark}")
+
+
+def found(row: Answered) -> int:
+    """How many sure objects perception saw in an image."""
+    return row.further + (0 if row.objects is None else int((row.objects[:, -1] >= SURE).sum()))
 
 
 def share(rows: Sequence[Answered], wrong: Sequence[Answered]) -> float:

@@ -25,7 +25,7 @@ def main() -> None:
     print(f"{'program':<14}{'images':>8}{'right':>7}{'accuracy':>10}   report")
     reasons = {}
     for program, images in IMAGES.items():
-        results = nsfrc.infer(images, program, perception="yolo_clevr" if program == "clevr_hans3" else None)
+        results = nsfrc.infer(images, program)
         page, measures = results.report(reports / f"{program}.html"), results.measures
         assert measures.accuracy is not None, "the images have labels"
         print(f"{program:<14}{measures.count:>8}{measures.right:>7}{measures.accuracy:>10.1%}   {page}")

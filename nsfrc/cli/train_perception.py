@@ -15,7 +15,7 @@ import click
 
 from nsfrc.cli.choices import programs
 from nsfrc.errors import NsfrcError
-from nsfrc.training.options import ALL, MODELS, Options
+from nsfrc.training.options import ALL, LOOKS, MODELS, DetectorOptions, Options
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -52,13 +52,15 @@ Examples:
   torchrun --nproc-per-node 4 -m nsfrc train perception --out yolo.safetensors
                                                   the same in four processes
   nsfrc train perception --out s.safetensors --variant s       a larger network
+  nsfrc train perception --out v.safetensors --looks varied --weights yolo.safetensors    go on, with other looks
   nsfrc train perception --out q.safetensors --figures 1000 --epochs 8 --size 128    quicker and worse
   nsfrc infer --images DIR --weights yolo.safetensors          use what was trained
 \b
   nsfrc data clevr --out clevr --count 4000 --size 240x160 --samples 4
   nsfrc train perception --model yolo_clevr --data clevr --out clevr.safetensors
   nsfrc train perception --model slot_attention --data clevr --out slots.safetensors
-  nsfrc infer --program clevr_hans3 --images DIR --weights slots.safetensors
+  nsfrc infer --program clevr_hans3 --images DIR --weights clevr.safetensors
+  nsfrc infer --program clevr_hans3 --images DIR --perception slot_attention --weights slots.safetensors
 \b
   nsfrc train perception --through rules.pl --images labelled/ --out mine.safetensors
                                                   attributes from labels of whole images
@@ -74,7 +76,11 @@ Examples:
               help="With --through: images in folders true/ and false/ (or one per class), or with --labels; "
                    "repeatable.")
 @click.option("--labels", type=FILE, metavar="FILE.csv", help="With --through: the right answers, as for nsfrc infer.")
-@click.option("--weights", type=FILE, help="With --through: weights to start from. [those that ship]")
+@click.option("--weights", type=FILE, help="Weights to start from, of a detector. [with --through: those that ship; "
+                                          "otherwise none]")
+@click.option("--looks", type=click.Choice(list(LOOKS)),
+              help="Of the figures that yolo learns from: as the patterns have them, or many palettes, grounds, "
+                   "outlines and sizes. [default: plain]")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR",
               help="Folder of CLEVR scenes with pictures, laid out as CLEVR or CLEVR-Hans; for all models except yolo, "
                    "whose figures are generated.")
@@ -94,19 +100,21 @@ Examples:
 @click.option("--resume", is_flag=True, help="Continue from FILE.checkpoint; the other options must be the same.")
 def command(
     out: Path, model: str, data: Path | None, threads: int, device: str, resume: bool, through: str | None,
-    images: tuple[Path, ...], labels: Path | None, weights: Path | None, **given: Any
+    images: tuple[Path, ...], labels: Path | None, weights: Path | None, looks: str | None, **given: Any
 ) -> None:
-    """Train a perception model from scratch, on generated figures or on scenes.
+    """Train a perception model on generated figures or on scenes, from scratch or from other weights.
 
     yolo is for Kandinsky figures; yolo_clevr and slot_attention are for CLEVR scenes.
     """
     if through is not None:
-        _refuse_beside_rules(data, resume, images, given)
+        _refuse_beside_rules(data, resume, images, given | {"looks": looks})
         _through_rules(through, images, labels, weights, out, threads, given["epochs"], given["seed"] or 0)
         return
-    if images or labels is not None or weights is not None:
-        raise NsfrcError("--images, --labels and --weights are for learning through rules: give --through PROGRAM too")
-    wanted = _wanted(model, data, given)
+    if images or labels is not None:
+        raise NsfrcError("--images and --labels are for learning through rules: give --through PROGRAM too")
+    wanted = _wanted(model, data, looks, given)
+    if weights is not None and not isinstance(wanted, DetectorOptions):
+        raise click.UsageError(f"{model} is trained from scratch: leave out --weights")
     import torch
 
     from nsfrc.distributed import joined, leads, restarted
@@ -115,13 +123,14 @@ def command(
     from nsfrc.training.run import no_bar, no_log
 
     torch.set_num_threads(threads)
-    again = _command(out, model, threads, wanted)
+    again = _command(out, model, threads, weights, wanted)
+    begin = {} if weights is None else {"start": weights}
     resume = resume or (restarted() and checkpoint_of(out).exists())
     try:
         with joined(usable_device(device)) as where:
             log, bar = (lambda line: click.echo(line, err=True), _bar) if leads() else (no_log, no_bar)
             trained = importlib.import_module(TRAINERS[model]).train(
-                wanted, out, device=where, resume=resume, made_by=again, log=log, bar=bar,
+                wanted, out, device=where, resume=resume, made_by=again, log=log, bar=bar, **begin,
             )
             if not leads():
                 return
@@ -163,7 +172,7 @@ def _through_rules(program: str, images: tuple[Path, ...], labels: Path | None, 
     click.echo(f"written to {out}: nsfrc infer --weights {out}")
 
 
-def _wanted(model: str, data: Path | None, given: dict[str, Any]) -> Options:
+def _wanted(model: str, data: Path | None, looks: str | None, given: dict[str, Any]) -> Options:
     """The model's usual options with those that were given."""
     usual = MODELS[model]
     changes = {name: value for name, value in given.items() if value is not None}
@@ -172,21 +181,27 @@ def _wanted(model: str, data: Path | None, given: dict[str, Any]) -> Options:
     if usual.data and data is not None:
         raise click.UsageError(f"{model} learns from figures that are generated for it: leave out --data, "
                                f"or choose another --model")
+    if looks is not None and not usual.data:
+        raise click.UsageError(f"{model} learns from pictures that are there: leave out --looks")
+    if looks is not None:
+        changes["data"] = LOOKS[looks]
     if not usual.data:
         if data is None:
             raise click.UsageError(f"{model} learns from scenes: give a folder of them with --data DIR; "
                                    f"nsfrc data clevr --out DIR makes some")
-        drawn = {options.data for options in MODELS.values()}
-        changes["data"] = f"./{data}" if str(data) in drawn else str(data)  # a folder, whatever its name
+        changes["data"] = f"./{data}" if str(data) in LOOKS.values() else str(data)  # a folder, whatever its name
     return replace(usual, **changes)
 
 
-def _command(out: Path, model: str, threads: int, options: Options) -> str:
+def _command(out: Path, model: str, threads: int, weights: Path | None, options: Options) -> str:
     """The command that does it again, with every option that matters."""
-    flags = " ".join(
-        f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in asdict(options).items()
-        if name != "data" or not MODELS[model].data
-    )
+    told = asdict(options)
+    if told.pop("start", None) is not None and weights is not None:
+        told["weights"] = weights
+    if MODELS[model].data:
+        looks = {data: name for name, data in LOOKS.items()}[told.pop("data")]
+        told |= {} if looks == "plain" else {"looks": looks}
+    flags = " ".join(f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in told.items())
     return f"nsfrc train perception --model {model} {flags} --threads {threads} --out {shlex.quote(str(out))}"
 
 

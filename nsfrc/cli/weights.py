@@ -22,8 +22,9 @@ def command() -> None:
 @command.command("import", epilog="""\b
 Examples:
   nsfrc weights import slot_attention.pt             from then on slot_attention uses it
+  nsfrc infer --program clevr_hans3 --images DIR --perception slot_attention
   nsfrc weights import slot_attention.pt --out slots.safetensors
-  nsfrc infer --program clevr_hans3 --images DIR --weights slots.safetensors
+  nsfrc infer --program clevr_hans3 --images DIR --perception slot_attention --weights slots.safetensors
 \b
 Without --out, weights are kept in $NSFRC_HOME, or $XDG_DATA_HOME/nsfrc, or ~/.local/share/nsfrc.
 """)

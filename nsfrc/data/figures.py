@@ -21,11 +21,18 @@ HEIGHT = {"square": 1.0, "circle": 1.0, "triangle": math.sqrt(3) / 2}  # of a bo
 
 @dataclass(frozen=True, slots=True)
 class Style:
-    """How a figure is drawn: its side in pixels and its colours."""
+    """How a figure is drawn: its side in pixels and its colours.
+
+    outline: the colour of a rim inside every shape, `rim` of the figure's side wide. smooth: whether pixels that a
+    shape covers in part are blended.
+    """
 
     side: int
     background: RGB
     colors: Palette
+    outline: RGB | None = None
+    rim: float = 0.0
+    smooth: bool = True
 
 
 PLAIN = Style(640, (215, 215, 215), ((173, 35, 35), (255, 238, 51), (42, 75, 215)))
@@ -34,27 +41,41 @@ NINE = Style(600, (215, 215, 215), ((201, 17, 30), (255, 255, 0), (27, 98, 164))
 
 @dataclass(frozen=True)
 class Shape:
-    """One object: x, y is the centre of its box, `size` the width of it."""
+    """One object: x, y is the centre of its box, `size` the width of it, before it is turned by `angle` (radians)."""
 
     shape: str
     color: str
     x: float
     y: float
     size: float
+    angle: float = 0.0
 
     @property
     def box(self) -> tuple[float, float, float, float]:
         """x1, y1, x2, y2."""
+        if self.angle and self.shape != "circle":
+            across, down = zip(*self.corners, strict=True)
+            return min(across), min(down), max(across), max(down)
+        return self._upright
+
+    @property
+    def _upright(self) -> tuple[float, float, float, float]:
         half, tall = self.size / 2, self.size * HEIGHT[self.shape] / 2
         return self.x - half, self.y - tall, self.x + half, self.y + tall
 
     @cached_property
     def corners(self) -> tuple[Point, ...]:
         """Of a square or a triangle, in one direction around it; none of a circle."""
-        x1, y1, x2, y2 = self.box
-        if self.shape == "square":
-            return (x1, y1), (x2, y1), (x2, y2), (x1, y2)
-        return ((self.x, y1), (x2, y2), (x1, y2)) if self.shape == "triangle" else ()
+        x1, y1, x2, y2 = self._upright
+        if self.shape == "circle":
+            return ()
+        upright = ((x1, y1), (x2, y1), (x2, y2), (x1, y2)) if self.shape == "square" else \
+            ((self.x, y1), (x2, y2), (x1, y2))
+        return tuple(self._turned(corner) for corner in upright) if self.angle else upright
+
+    def _turned(self, point: Point) -> Point:
+        dx, dy, cos, sin = point[0] - self.x, point[1] - self.y, math.cos(self.angle), math.sin(self.angle)
+        return self.x + dx * cos - dy * sin, self.y + dx * sin + dy * cos
 
     def inside(self, edge: float) -> bool:
         """Whether the whole shape is at least `edge` away from the border."""

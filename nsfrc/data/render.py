@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-from nsfrc.data.figures import COLORS, Figure, Point, Shape
+from nsfrc.data.figures import COLORS, RGB, Figure, Point, Shape
 
 
 def render(figure: Figure) -> np.ndarray:
@@ -18,30 +18,49 @@ def render(figure: Figure) -> np.ndarray:
         x1, y1, x2, y2 = (value * style.side for value in shape.box)
         rows = slice(max(0, math.floor(y1)), min(style.side, math.ceil(y2)))
         columns = slice(max(0, math.floor(x1)), min(style.side, math.ceil(x2)))
-        cover = _coverage(shape, style.side, rows, columns)
         color = style.colors[COLORS.index(shape.color)]
         part = picture[rows, columns]
-        part[cover == 1] = color
-        rim = (cover > 0) & (cover < 1)
-        share, under = cover[rim][:, None], part[rim]
-        part[rim] = (under + share * (np.array(color, dtype=np.float32) - under) + 0.5).astype(np.uint8)
+        if style.outline is not None and style.rim > 0:
+            _blend(part, _coverage(shape, style.side, rows, columns), style.outline, style.smooth)
+            inner = _depth(shape, style.side, rows, columns) - style.rim * style.side
+            _blend(part, np.clip(inner + 0.5, 0, 1), color, style.smooth)
+        else:
+            _blend(part, _coverage(shape, style.side, rows, columns), color, style.smooth)
     return picture
+
+
+def _blend(part: np.ndarray, cover: np.ndarray, color: RGB, smooth: bool) -> None:
+    """Paint pixels uint8 [h, w, 3] by how much of each is covered, [h, w]; without blending, where that is half."""
+    if not smooth:
+        part[cover >= 0.5] = color
+        return
+    part[cover == 1] = color
+    rim = (cover > 0) & (cover < 1)
+    share, under = cover[rim][:, None], part[rim]
+    part[rim] = (under + share * (np.array(color, dtype=np.float32) - under) + 0.5).astype(np.uint8)
 
 
 def _coverage(shape: Shape, side: int, rows: slice, columns: slice) -> np.ndarray:
     """The share of each pixel that a shape covers: [rows, columns]."""
-    y = np.arange(rows.start, rows.stop, dtype=np.float32)[:, None]
-    x = np.arange(columns.start, columns.stop, dtype=np.float32)[None, :]
-    x1, y1, x2, y2 = (value * side for value in shape.box)
-    if shape.shape == "square":
+    if shape.shape == "square" and not shape.angle:
+        y = np.arange(rows.start, rows.stop, dtype=np.float32)[:, None]
+        x = np.arange(columns.start, columns.stop, dtype=np.float32)[None, :]
+        x1, y1, x2, y2 = (value * side for value in shape.box)
         return _overlap(y, y1, y2) * _overlap(x, x1, x2)
-    x, y = x + 0.5, y + 0.5
+    return np.clip(_depth(shape, side, rows, columns) + 0.5, 0, 1)
+
+
+def _depth(shape: Shape, side: int, rows: slice, columns: slice) -> np.ndarray:
+    """How many pixels the middle of each pixel lies inside a shape, negative outside: [rows, columns]."""
+    y = np.arange(rows.start, rows.stop, dtype=np.float32)[:, None] + 0.5
+    x = np.arange(columns.start, columns.stop, dtype=np.float32)[None, :] + 0.5
     if shape.shape == "circle":
-        away = np.sqrt((x - shape.x * side) ** 2 + (y - shape.y * side) ** 2)
-        return np.clip(shape.size * side / 2 - away + 0.5, 0, 1)
+        away: np.ndarray = np.sqrt((x - shape.x * side) ** 2 + (y - shape.y * side) ** 2)
+        return shape.size * side / 2 - away
     corners = [(px * side, py * side) for px, py in shape.corners]
     edges = zip(corners, corners[1:] + corners[:1], strict=True)
-    return np.clip(np.minimum.reduce([_inwards(x, y, a, b) for a, b in edges]) + 0.5, 0, 1)
+    deep: np.ndarray = np.minimum.reduce([_inwards(x, y, a, b) for a, b in edges])
+    return deep
 
 
 def _overlap(start: np.ndarray, low: float, high: float) -> np.ndarray:

@@ -1,21 +1,21 @@
-"""Quick signs that an image is not a Kandinsky figure: no colour in it, or a dark background."""
+"""Quick signs that an image is not a figure as `yolo` knows them: no colour in it, or a dark background."""
 
 from __future__ import annotations
 
 import numpy as np
 
-DARK = 150  # below such a grey of the ground `yolo` sees objects that are not there
+DARK = 150  # below such a grey of the ground a `yolo` that learnt from plain figures sees objects that are not there
 COLOURED = 40  # from which difference between channels on a pixel has a colour; a grey JPEG has less
 FEW = 0.0005  # of all pixels; the smallest object that is seen has five times as many
 PLAIN = 40  # an image whose greys differ by less is empty, and empty figures are figures
 
 
-def doubts(pixels: np.ndarray) -> tuple[str, ...]:
-    """What is unlike a figure in pixels, uint8 [H, W, 3]."""
+def doubts(pixels: np.ndarray, any_ground: bool) -> tuple[str, ...]:
+    """What is unlike a figure in pixels, uint8 [H, W, 3]. any_ground: whether dark grounds are known too."""
     found = []
     if _without_colour(pixels):
         found.append("without colour")
-    if _border(pixels) < DARK:
+    if not any_ground and _border(pixels) < DARK:
         found.append("on a dark background")
     return tuple(found)
 

@@ -25,9 +25,9 @@ NO_WEIGHTS = """slot_attention has no weights yet ({place} does not exist). Ther
        nsfrc weights import FILE
   2. train on your own scenes, and then name the file:
        nsfrc train perception --model slot_attention --data DIR --out slots.safetensors
-       nsfrc infer … --weights slots.safetensors
+       nsfrc infer … --perception slot_attention --weights slots.safetensors
   3. use the detector for such scenes that comes with nsfrc:
-       nsfrc infer … --perception yolo_clevr"""
+       nsfrc infer … --perception yolo_clevr, as clevr_hans3 and clevr_hans7 do by themselves"""
 
 
 class SlotAttention(Perception):

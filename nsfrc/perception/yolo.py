@@ -23,11 +23,9 @@ SHIPPED = Path(__file__).parent / "shipped"
 # be used up by large objects before the small ones come.
 CANDIDATES = 256
 STEP = 32  # candidates come in whole vectors, so that last digits do not depend on their number
-# Kandinsky's shapes do not overlap, so the boxes of two of them never do by that much. CLEVR's may, behind each other,
-# but of its validation scenes fewer come out right with more: 77.8 % at 0.5, 76.3 % at 0.65, 74.3 % at 0.75.
-SAME_OBJECT = 0.5
 FLOOR = 0.1  # detections with a lower score do not count
 AGAIN = 0.25  # an object without a row that overlaps a better one by more may be that one, seen twice
+LOOKS = ("plain", "varied")
 SURE = 0.5  # the objectness from which on an object for which there is no row is told of
 
 
@@ -35,7 +33,8 @@ class Yolo(Perception):
     """Object vectors x1 y1 x2 y2 | one column per value of every attribute | objectness, the surest first.
 
     Coordinates are fractions of the image. The columns of an attribute sum to 1 for an object that is there.
-    calibration: (a, b) of objectness = σ(a · logit + b), the logit being what `strength` says.
+    calibration: (a, b) of objectness = σ(a · logit + b), the logit being what `strength` says. looks: of the figures
+    that it learnt from, "plain" or "varied".
     """
 
     name = "yolo"
@@ -44,13 +43,18 @@ class Yolo(Perception):
     usual_attributes = KANDINSKY
     usual_size: tuple[int, int] = (160, 160)
     judges_place = False  # objectness is how sure it is of the class too, not only that something is there
+    # From which overlap on two boxes are one object, whatever classes they have. Kandinsky's shapes do not overlap: of
+    # 5,000 figures with touching ones, no two boxes do by more than 0.17.
+    same_object = 0.3
     piece = 32  # as fast an image as 16 or 50 at a time, and whole vectors for every loop over them
 
     def __init__(
         self, objects: int, variant: str = "n", size: tuple[int, int] | None = None,
         attributes: Attributes | None = None, calibration: tuple[float, float] = (1.0, 0.0), floor: float = FLOOR,
+        looks: str = "plain",
     ) -> None:
         super().__init__()
+        self.looks = looks
         self.objects, self.size, self.variant = objects, size or self.usual_size, variant
         self.attributes, self.calibration, self.floor = attributes or self.usual_attributes, calibration, floor
         self.dimensions = ("x1", "y1", "x2", "y2", *self.attributes.values, "objectness")
@@ -101,7 +105,7 @@ class Yolo(Perception):
         scale = logits.new_tensor([width, height, width, height])
         boxes = (yolo_network.boxes(found, which) / scale).clamp(0, 1)
         strength = self.strength(logits)
-        keep = best_of_each(boxes, SAME_OBJECT) & (strength.sigmoid() >= self.floor)
+        keep = best_of_each(boxes, self.same_object) & (strength.sigmoid() >= self.floor)
         vectors = self._vectors(boxes, logits, strength)
         self._count_further(keep, vectors)
         order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, : self.objects]
@@ -149,7 +153,7 @@ class Yolo(Perception):
             self.further = left_out.sum(1)
 
     def doubts(self, pixels: np.ndarray, shape: tuple[int, int]) -> tuple[str, ...]:
-        unlike = figures.doubts(pixels) if self.attributes == KANDINSKY else ()
+        unlike = figures.doubts(pixels, self.looks == "varied") if self.attributes == KANDINSKY else ()
         return (*super().doubts(pixels, shape), *unlike)
 
     def _candidates(self, found: yolo_network.Cells) -> tuple[torch.Tensor, torch.Tensor]:
@@ -183,16 +187,18 @@ class Yolo(Perception):
             "kind": "perception", "model": self.name, "variant": self.variant,
             "size": width if height == width else [height, width],
             "attributes": self.attributes.groups, "classes": self.attributes.classes,
-            "calibration": list(self.calibration),
+            "calibration": list(self.calibration), "looks": self.looks,
         }
 
 
 def _settings(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, Any]:
     """The arguments of Yolo from a header, checked."""
     if header.get("kind") != "perception" or header.get("model") != cls.name:
+        other = header.get("model") if header.get("kind") == "perception" else None
         what = f"{header.get('kind', 'nothing')} {header.get('model', '')}".strip()
         raise NsfrcError(f"{path} does not hold a {cls.name} perception (its header says {what}): "
-                         f"train one with {cls.made_with} --out {cls.name}.safetensors")
+                         + (f"name the one that it is for with --perception {other}, or " if other else "")
+                         + f"train one with {cls.made_with} --out {cls.name}.safetensors")
     try:
         attributes = Attributes(tuple(tuple(str(v) for v in group) for group in header["attributes"]))
         a, b = (float(value) for value in header.get("calibration", (1.0, 0.0)))
@@ -201,10 +207,11 @@ def _settings(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, 
         sound = (
             variant in yolo_network.VARIANTS and list(attributes.classes) == header["classes"]
             and all(isinstance(side, int) and side > 0 and side % 32 == 0 for side in (height, width))
-            and 0 < a < math.inf and math.isfinite(b)
+            and 0 < a < math.inf and math.isfinite(b) and header.get("looks", "plain") in LOOKS
         )
     except (LookupError, TypeError, ValueError):
         sound = False
     if not sound:
         raise NsfrcError(f"{path} is damaged (its header is not valid): get or train the weights again")
-    return {"variant": variant, "size": (height, width), "attributes": attributes, "calibration": (a, b)}
+    return {"variant": variant, "size": (height, width), "attributes": attributes, "calibration": (a, b),
+            "looks": header.get("looks", "plain")}

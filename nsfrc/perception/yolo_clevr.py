@@ -30,6 +30,9 @@ class YoloClevr(Yolo):
     usual_size = (128, 192)
     proportions = WIDTH / HEIGHT
     judges_place = True
+    # Things may stand behind each other, but of the validation scenes fewer come out right with more than this: 77.8 %
+    # at 0.5, 76.3 % at 0.65, 74.3 % at 0.75.
+    same_object = 0.5
 
     def __init__(self, objects: int, **settings: Any) -> None:
         super().__init__(objects, **settings)

@@ -52,6 +52,12 @@ def load_checkpoint(
         raise NsfrcError(f"{path} is not a training checkpoint: delete it and start without --resume")
     for name, value in {"model": model, **options}.items():
         before = header.get("model") if name == "model" else header["options"].get(name)
+        if name == "start" and (before or "") == value:  # earlier versions had no such option
+            continue
+        if name == "start":
+            was, now = (f"started from the weights {one}" if one else "started from scratch" for one in (before, value))
+            raise NsfrcError(f"{path} is from a run that {was}, not one that {now}: give the same --weights, or delete "
+                             f"it and start again")
         if before != value:
             flag = f"--{name.replace('_', '-')}"
             raise NsfrcError(f"{path} is from a run with {flag} {before}, not {value}: "

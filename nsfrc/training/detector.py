@@ -1,4 +1,4 @@
-"""`nsfrc train perception`: YOLOv5 from scratch on figures or scenes of no class, resumable after every epoch.
+"""`nsfrc train perception`: YOLOv5 on figures or scenes of no class, from scratch or from weights, resumable.
 
 The loss and the network are those of the ultralytics package; the loop is here, so that a run on one machine is decided
 by its options and the number of threads, and one that was interrupted ends in the same weights as one that was not.
@@ -17,11 +17,13 @@ import torch
 
 from nsfrc.distributed import share, together, world
 from nsfrc.errors import NsfrcError
+from nsfrc.perception import weights as files
 from nsfrc.perception.yolo import Yolo
 from nsfrc.training import run as shared
 from nsfrc.training.checkpoint import check_place, checkpoint_of
 from nsfrc.training.detector_data import Batch, Examples, Source, batches, collect, open_source
 from nsfrc.training.detector_score import calibrate, score
+from nsfrc.training.options import LOOKS
 from nsfrc.training.options import DetectorOptions as Options
 from nsfrc.training.run import Bar, Log, no_bar, no_log
 from nsfrc.training.spread import own, part_of_whole, synchronise
@@ -32,17 +34,17 @@ GAINS = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5)  # weights of the parts of th
 DECAY = 5e-4
 BETAS = (0.937, 0.999)
 VALIDATION = 400  # pictures
-FOUND = 16  # objects to look for while validating; figures and scenes have at most 10
+FOUND = 16  # objects to look for while validating; figures have at most 12 and scenes 10
 
 
 def train(
     options: Options, out: Path, *, device: str = "cpu", resume: bool = False, made_by: str = "",
-    log: Log = no_log, bar: Bar = no_bar,
+    log: Log = no_log, bar: Bar = no_bar, start: Path | None = None,
 ) -> Yolo:
     """Train a detector, write it to `out` (safetensors, fp16) and return it as `Yolo.build` reads it.
 
     After every epoch everything needed to go on is in `out`.checkpoint; it is removed at the end. `made_by`: the
-    command, which is noted in the file. log, bar: where progress goes to.
+    command, which is noted in the file. log, bar: where progress goes to. start: weights to start from.
     """
     checkpoint = checkpoint_of(out)
     source = open_source(options.data)
@@ -50,7 +52,9 @@ def train(
     if source.available is not None:
         options = replace(options, figures=min(options.figures, source.available))
     check_place(out, resume)
-    run = Run(options, source, device)
+    if start is not None:
+        options = replace(options, start=files.checksum(files.load(start)[1]))
+    run = Run(options, source, device, start)
     if resume:
         run.restore(checkpoint)
         log(f"continuing after epoch {run.epoch} of {options.epochs}")
@@ -80,12 +84,15 @@ class Run(shared.Run[Yolo]):
     clip = 10.0
     measure = "validation_all_right"
 
-    def __init__(self, options: Options, source: Source, device: str) -> None:
+    def __init__(self, options: Options, source: Source, device: str, start: Path | None = None) -> None:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(options.seed)
             model = source.model(
-                FOUND, variant=options.variant, size=source.size(options.size), attributes=source.attributes
+                FOUND, variant=options.variant, size=source.size(options.size), attributes=source.attributes,
+                looks="varied" if options.data == LOOKS["varied"] else "plain",
             )
+        if start is not None:
+            files.load_into(model, start)
         super().__init__(options, model, device)
         self.parts = _loss(self.model)
         synchronise(self.model.network, self.parts)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
@@ -21,8 +21,10 @@ from nsfrc.training.scenes import scenes
 
 if TYPE_CHECKING:
     from nsfrc.data.clevr.layouts import Entry
+    from nsfrc.data.figures import Shape
 
 SHIFT = 4  # pixels
+LOOKS_STREAM = 100  # figures of varied looks share none with those of the patterns, whatever the seed
 VALIDATION_SEED = 1_000_000  # plus the seed: figures that no run trains on
 
 
@@ -69,20 +71,32 @@ def open_source(data: str) -> Source:
     return SOURCES[data] if data in SOURCES else _clevr(Path(data))
 
 
-def _kandinsky(seed: int, index: int, size: tuple[int, int]) -> Example:
-    from PIL import Image
-
+def _plain(seed: int, index: int, size: tuple[int, int]) -> Example:
     from nsfrc.data import kandinsky
     from nsfrc.data.render import render
-    from nsfrc.inference.images import prepare
 
     figure = kandinsky.figure(kandinsky.FREE, seed, index).figure
-    classes = [KANDINSKY.index(shape.color, shape.shape) for shape in figure.shapes]
-    boxes = np.array([shape.box for shape in figure.shapes], dtype=np.float32).reshape(-1, 4)
-    return Example(prepare(Image.fromarray(render(figure)), size), np.array(classes, dtype=np.int64), boxes)
+    return _shown(render(figure), figure.shapes, size)
 
 
-SOURCES = {"kandinsky": drawn(KANDINSKY, _kandinsky)}
+def _varied(seed: int, index: int, size: tuple[int, int]) -> Example:
+    from nsfrc.data.looks import varied
+
+    picture = varied(np.random.default_rng([seed, LOOKS_STREAM, index]))
+    return _shown(picture.pixels, picture.shapes, size)
+
+
+def _shown(pixels: np.ndarray, shapes: Sequence[Shape], size: tuple[int, int]) -> Example:
+    from PIL import Image
+
+    from nsfrc.inference.images import prepare
+
+    classes = [KANDINSKY.index(shape.color, shape.shape) for shape in shapes]
+    boxes = np.array([shape.box for shape in shapes], dtype=np.float32).reshape(-1, 4)
+    return Example(prepare(Image.fromarray(pixels), size), np.array(classes, dtype=np.int64), boxes)
+
+
+SOURCES = {"kandinsky": drawn(KANDINSKY, _plain), "varied": drawn(KANDINSKY, _varied)}
 
 
 def _clevr(folder: Path) -> Source:

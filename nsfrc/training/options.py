@@ -10,6 +10,7 @@ from nsfrc.errors import NsfrcError
 
 LAST_RATE = 0.01  # of the learning rate, at the end of the cosine
 ALL = 1_000_000
+LOOKS = {"plain": "kandinsky", "varied": "varied"}  # of the figures that are drawn, and the data they are called as
 
 
 @dataclass(frozen=True)
@@ -47,10 +48,11 @@ class Options:
 
 @dataclass(frozen=True)
 class DetectorOptions(Options):
-    """variant: the size of YOLOv5."""
+    """data: see LOOKS. variant: the size of YOLOv5. start: the checksum of weights to start from."""
 
     data: str = "kandinsky"
     variant: str = "n"
+    start: str = ""
     figures: int = 8000
     epochs: int = 18
     size: int = 160

@@ -5,7 +5,7 @@
 :- include('clevr.pl').
 
 :- semantics(paper).
-:- perception(slot_attention).
+:- perception(yolo_clevr).
 
 :- pred(kp1(image)).
 :- pred(kp2(image)).

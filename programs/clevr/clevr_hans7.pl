@@ -8,7 +8,7 @@
 :- include('clevr.pl').
 
 :- semantics(paper).
-:- perception(slot_attention).
+:- perception(yolo_clevr).
 
 :- neural(front(object, object)).
 :- neural(leftside(object)).

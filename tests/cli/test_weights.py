@@ -46,7 +46,9 @@ def test_import_and_use(run: Run, home: Path, tmp_path: Path) -> None:
     assert torch.equal(tensors["network.attention.sigma"], sigma) and sigma.min() < 0
     (tmp_path / "images").mkdir()
     Image.fromarray(np.zeros((32, 48, 3), np.uint8)).save(tmp_path / "images/a.png")
-    assert "slot_attention:" in run.good("infer", "--program", "clevr_hans3", "--images", "images")
+    asked = ("infer", "--program", "clevr_hans3", "--images", "images")
+    assert "slot_attention:" in run.good(*asked, "--perception", "slot_attention")
+    assert "yolo_clevr-n:" in run.good(*asked)
 
 
 def test_import_elsewhere(run: Run, home: Path, tmp_path: Path) -> None:
@@ -217,7 +219,7 @@ def test_where_weights_are_kept(home: Path, tmp_path: Path, monkeypatch: pytest.
 def test_without_weights_infer_explains_before_it_reads_an_image(run: Run, home: Path, tmp_path: Path) -> None:
     (tmp_path / "images").mkdir()
     (tmp_path / "images/broken.png").write_bytes(b"no image")
-    said = run.refused("infer", "--program", "clevr_hans3", "--images", "images")
+    said = run.refused("infer", "--program", "clevr_hans3", "--images", "images", "--perception", "slot_attention")
     assert said.count("error:") == 1 and "broken" not in said
     for way in ("nsfrc weights import FILE", "nsfrc train perception --model slot_attention --data DIR --out slots",
                 "--weights slots.safetensors", "--perception yolo_clevr", str(home)):

@@ -143,7 +143,7 @@ def test_examples_are_answered_rightly(pipes: dict[str, Pipeline]) -> None:
 
 @pytest.fixture(scope="module")
 def scenes() -> Pipeline:
-    return pipeline("clevr_hans3", "yolo_clevr")
+    return pipeline("clevr_hans3")
 
 
 def test_example_scenes_are_answered_rightly(scenes: Pipeline) -> None:

@@ -83,6 +83,26 @@ def test_training_learns_resumes_exactly_and_writes_what_yolo_loads(tmp_path: Pa
         train(TINY, tmp_path / "other")
 
 
+def test_training_goes_on_from_weights_that_are_there(tmp_path: Path) -> None:
+    first, then, lines = tmp_path / "first.safetensors", tmp_path / "then.safetensors", []
+    train(TINY, first, log=lines.append)
+    with pytest.raises(KeyboardInterrupt):
+        train(TINY, then, start=first, log=interrupted)
+    with pytest.raises(NsfrcError, match=r"started from the weights \w{8}, not one that started from scratch"):
+        train(TINY, then, resume=True)
+    train(TINY, then, start=first, resume=True, log=lines.append)
+    losses = [float(line.split("loss ")[1].split()[0]) for line in lines if "loss" in line]
+    assert losses[2] < losses[0]
+    header, _ = weights.load(then)
+    assert header["made_by"]["start"] == weights.load(first)[0]["crc32"]
+    with pytest.raises(NsfrcError, match="does not fit"):
+        train(replace(TINY, data="kandinsky"), tmp_path / "other.safetensors", start=first)
+
+
+def interrupted(line: str) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_run_learns_the_figures_it_sees() -> None:
     run = Run(replace(TINY, figures=16, epochs=20), SOURCES["squares"], "cpu")
     seen = collect(SOURCES["squares"], False, 3, (64, 64), 16)
@@ -240,6 +260,32 @@ def test_the_command_line(tmp_path: Path) -> None:
     assert finished.exit_code == 0, finished.output
     assert "continuing after epoch 1 of 2" in finished.output and f"written to {out}" in finished.output
     assert Yolo.build(3, out).size == (64, 64)
+
+
+def test_looks_and_a_start_on_the_command_line(tmp_path: Path) -> None:
+    out, first = tmp_path / "w.safetensors", tmp_path / "first.safetensors"
+    arguments = f"train perception --figures 4 --epochs 1 --size 64 --batch-size 4 --looks varied --out {out}".split()
+    threads = torch.get_num_threads()
+    Run(replace(TINY, data="kandinsky"), SOURCES["kandinsky"], "cpu").write(Yolo(3, size=(64, 64)), first, "")
+    finished = CliRunner().invoke(cli, [*arguments, "--weights", str(first)])
+    torch.set_num_threads(threads)
+    assert finished.exit_code == 0, finished.output
+    told = weights.load(out)[0]["made_by"]
+    assert told["data"] == "varied" and told["start"] == weights.load(first)[0]["crc32"]
+    assert f"--weights {first} --looks varied" in told["command"] and "--start" not in told["command"]
+
+
+@pytest.mark.parametrize(("given", "said"), [
+    ("--model yolo_clevr --data scenes --looks varied", "leave out --looks"),
+    ("--model slot_attention --data scenes --weights weights", "leave out --weights"),
+    ("--through twopairs --images scenes --looks varied", "--looks is for training from scratch"),
+])
+def test_options_that_do_not_go_together(given: str, said: str, tmp_path: Path) -> None:
+    (tmp_path / "weights").touch()
+    arguments = [str(tmp_path / word) if word in ("scenes", "weights") else word for word in given.split()]
+    refused = CliRunner().invoke(cli, ["train", "perception", "--out", str(tmp_path / "w"), *arguments])
+    assert refused.exit_code != 0
+    assert said in f"{refused.output} {refused.exception}"
 
 
 def test_help_has_examples() -> None:

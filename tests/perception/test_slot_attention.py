@@ -212,7 +212,7 @@ def test_answers_to_published_images(name: str, share: float, home: Path) -> Non
     if not PUBLISHED.is_file() or not images.is_dir():
         pytest.skip("the published checkpoint and images are not here")
     import_slots(PUBLISHED, home / "slot_attention.safetensors")
-    pipe = pipeline(name)
+    pipe = pipeline(name, "slot_attention")
     listing = folder(images)
     labels = from_folders(listing.classes, pipe.program.questions)
     rows = [row for rows in stream(Predictor(pipe, Asked(labels=labels)), listing) for row in rows]

@@ -81,6 +81,15 @@ def test_detections_become_vectors(model: Yolo) -> None:
     assert vectors[2].tolist() == [0.0] * 11, "the second look at the circle, and what is below the floor"
 
 
+@pytest.mark.parametrize(("away", "rows"), [((16, 16, 16, 16), 1), ((0, 16, 16, 16), 2)])
+def test_one_object_seen_as_two_kinds(away: tuple[float, ...], rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Boxes that share a third of what they cover are one object; those that only touch are two."""
+    found = planned([(5, (16, 16, 16, 16), "blue circle", 3.0), (6, away, "red square", 2.0)])
+    monkeypatch.setattr(yolo_network, "cells", lambda network, images: found)
+    vectors = Yolo(3, size=(SIDE, SIDE))(torch.zeros(1, 3, SIDE, SIDE))[0]
+    assert int((vectors[:, -1] > 0).sum()) == rows
+
+
 @pytest.mark.parametrize("objects", [1, 2, 5, 40])
 def test_as_many_rows_as_asked_for(model: Yolo, objects: int) -> None:
     all_three = model(torch.zeros(1, 3, SIDE, SIDE))
