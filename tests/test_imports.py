@@ -19,7 +19,7 @@ ROOT = Path(nsfrc.__file__).parent
 LAYERS: tuple[set[str], ...] = (
     {"records"},
     {"errors"},
-    {"files", "grammars", "programs", "trust", "vocabulary", "compiler.spelling"},
+    {"files", "grammars", "hosts", "programs", "trust", "vocabulary", "compiler.spelling"},
     {"compiler.ir", "models"},
     {"questions"},
     {"compiler.syntax", "compiler.expressions", "compiler.well_formed", "compiler.stored", "compiler.graph",

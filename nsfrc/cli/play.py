@@ -44,9 +44,9 @@ def command(
     PROGRAM is a .pl file or a shipped name; without one the page begins with twopairs.
     """
     _refuse(program, perception)
+    from nsfrc.hosts import is_loopback
     from nsfrc.inference.given import gather
     from nsfrc.page.begin import start
-    from nsfrc.page.guard import LOOPBACK
     from nsfrc.page.seen import Eyes
     from nsfrc.page.server import free_port, serve
 
@@ -55,7 +55,7 @@ def command(
         raise NsfrcError(f"there are no images in {images} (.png, .jpg, .gif, .bmp, .tif, .webp and others)")
     begin = start(program, listing)
     port = free_port(host, port)
-    if host not in LOOPBACK:
+    if not is_loopback(host):
         click.echo(f"warning: anyone who reaches {host} can use this page, and see the pictures of --images", err=True)
     click.echo(f"http://{f'[{host}]' if ':' in host else host}:{port}/  (Ctrl-C ends it)")
     serve(begin, Eyes(perception), host, port, browser)

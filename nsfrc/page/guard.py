@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 from urllib.parse import urlsplit
 
-LOOPBACK = ("127.0.0.1", "localhost", "::1")
+from nsfrc.hosts import is_loopback, name_in
+
 MAX_BODY = 52_000_000  # bytes of a request: a picture, and what a form has around it
 
 Scope = Mapping[str, Any]
@@ -22,7 +23,7 @@ def refusal(scope: Scope, local: bool) -> tuple[int, str] | None:
     """
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope.get("headers", ())}
     host, origin = headers.get("host", ""), headers.get("origin")
-    if local and _name(host) not in LOOPBACK:
+    if local and not is_loopback(name_in(host)):
         return 403, "the page is only for this machine: open it as http://127.0.0.1"
     if origin is not None and urlsplit(origin).netloc != host:
         return 403, "another page may not speak to this one"
@@ -33,13 +34,6 @@ def refusal(scope: Scope, local: bool) -> tuple[int, str] | None:
         if int(length) > MAX_BODY:
             return 413, "too large"
     return None
-
-
-def _name(host: str) -> str:
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 class Guard:

@@ -11,9 +11,10 @@ from nicegui import app, ui
 from starlette.requests import Request
 
 from nsfrc.errors import NsfrcError
+from nsfrc.hosts import is_loopback
 from nsfrc.page.begin import Start
 from nsfrc.page.desk import warm_up
-from nsfrc.page.guard import LOOPBACK, Guard
+from nsfrc.page.guard import Guard
 from nsfrc.page.seen import Eyes
 from nsfrc.page.view import PageView, in_background, stop_all
 
@@ -49,7 +50,7 @@ def serve(begin: Start, eyes: Eyes, host: str, port: int, show: bool) -> None:
     warnings.filterwarnings("ignore", module=r"PIL\.")  # for the whole process, as threads read pictures
     logging.getLogger("nicegui").setLevel(logging.ERROR)  # it warns of marks that came too late for the text
     ui.page("/", title="nsfrc play", favicon=ICON, dark=None)(page)
-    app.add_middleware(Guard, local=host in LOOPBACK)
+    app.add_middleware(Guard, local=is_loopback(host))
     app.on_startup(warm)
     app.on_shutdown(stop_all)
     ui.run(host=host, port=port, show=show, reload=False, title="nsfrc play", favicon=ICON, dark=None,

@@ -12,13 +12,13 @@ from collections.abc import Awaitable, Callable, MutableMapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any
-from urllib.parse import urlsplit
 
+from nsfrc.hosts import is_loopback, name_in
 from nsfrc.inference.folders import printable
 from nsfrc.service.bodies import length
 from nsfrc.service.metrics import Metrics
 from nsfrc.service.refusals import Refused, as_body
-from nsfrc.service.settings import Limits, Settings, is_loopback
+from nsfrc.service.settings import Limits, Settings
 
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
@@ -63,7 +63,7 @@ class Gate:
         """Raise Refused for a request that may not ask."""
         if self.token is None:
             # A page of somebody else's whose name leads to this machine would be answered otherwise.
-            if not is_loopback(_name(headers.get(b"host", b"").decode("latin-1"))):
+            if not is_loopback(name_in(headers.get(b"host", b"").decode("latin-1"))):
                 raise Refused(403, "without a token only this machine is answered, as localhost or 127.0.0.1")
         elif scope["path"] not in OPEN and not _preflight(scope, headers):
             given = headers.get(b"authorization", b"")
@@ -79,14 +79,6 @@ class Gate:
 def _preflight(scope: Message, headers: dict[bytes, bytes]) -> bool:
     """Whether a browser asks whether it may ask, which it does without a token."""
     return scope["method"] == "OPTIONS" and b"access-control-request-method" in headers
-
-
-def _name(host: str) -> str:
-    """The name in a header Host, without the port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
 
 
 class _Call:

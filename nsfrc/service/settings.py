@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from ipaddress import ip_address
 from typing import Any, Literal
 
 from nsfrc.errors import NsfrcError
+from nsfrc.hosts import is_loopback
 
 Takes = Literal["pictures", "detections", "facts"]
 TAKES: tuple[Takes, ...] = ("pictures", "detections", "facts")
@@ -78,16 +78,6 @@ class Settings:
         if self.limits.items > self.limits.queue:
             raise NsfrcError(f"--max-items {self.limits.items} is more than --queue {self.limits.queue} has room for: "
                              f"make the queue longer")
-
-
-def is_loopback(host: str) -> bool:
-    """Whether only this machine reaches an address or name."""
-    if host == "localhost":
-        return True
-    try:
-        return ip_address(host).is_loopback
-    except ValueError:
-        return False
 
 
 def checked_token(text: str, source: str) -> str:

@@ -14,9 +14,10 @@ pytest.importorskip("fastapi")
 
 from nsfrc.benchmarks.service_fuzz import Request, send
 from nsfrc.errors import NsfrcError
+from nsfrc.hosts import is_loopback
 from nsfrc.service import gate as gates
 from nsfrc.service.app import Service, around
-from nsfrc.service.settings import Batching, Limits, Settings, checked_token, is_loopback
+from nsfrc.service.settings import Batching, Limits, Settings, checked_token
 from tests.service.support import FACTS, JSON, asked, form, get, opened, told
 
 TOKEN = "a-token-of-some-length"
