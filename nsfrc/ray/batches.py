@@ -10,6 +10,7 @@ from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Item, Listing
 from nsfrc.inference.predictor import Predictor
 from nsfrc.inference.session import Wanted, open_session
+from nsfrc.inference.stream import computing
 from nsfrc.pipelines import Pipeline
 from nsfrc.program import Program
 from nsfrc.ray.extra import need_arrow, need_ray
@@ -58,7 +59,7 @@ def map_batches(
     form = Form("parquet", session.questions, session.made_with["program"], session.made_with["perception"],
                 tuple(session.pipe.perception.dimensions), label=False)
     predictor = Predictor(session.pipe, session.asked(explain, False))
-    duty = Duty(cpus_per_worker, 0, "cuda" if gpus_per_worker else "cpu", batch_size, folders_of(predictor))
+    duty = Duty(computing(cpus_per_worker), 0, "cuda" if gpus_per_worker else "cpu", batch_size, folders_of(predictor))
     _refuse_all_cpus(workers, cpus_per_worker)
     pool = ray.data.ActorPoolStrategy(size=workers) if workers else ray.data.ActorPoolStrategy(min_size=1)
     content = pickle.dumps(predictor)

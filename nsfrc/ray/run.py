@@ -19,6 +19,7 @@ from nsfrc.inference.predictor import Predictor
 from nsfrc.inference.run import FIRST, not_in_between
 from nsfrc.inference.session import Session
 from nsfrc.inference.sinks import Closing, Opening, Sink, Tally, Written
+from nsfrc.inference.stream import computing
 from nsfrc.ray.cluster import Cluster
 from nsfrc.ray.dest import Dest, Manifest, open_dest, part_name
 from nsfrc.ray.places import Place
@@ -149,8 +150,9 @@ def answers(
         return
     ray, form = cluster.ray, dest.manifest.form()
     predictor = Predictor(session.pipe, session.asked(form.reasons, False))
-    duty = Duty(cluster.cpus, READERS if source.remote else 0, "cuda" if cluster.gpus else "cpu", batch_size,
-                folders_of(predictor))
+    threads = computing(cluster.cpus)
+    duty = Duty(threads, READERS if source.remote else cluster.cpus - threads, "cuda" if cluster.gpus else "cpu",
+                batch_size, folders_of(predictor))
     given = ray.data.from_items([{"content": content} for content in blocks], override_num_blocks=len(blocks))
     done = given.map_batches(
         Answerer, fn_constructor_args=(pickle.dumps(predictor), duty, form, dest.place), batch_size=1,
