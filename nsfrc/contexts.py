@@ -3,6 +3,7 @@ the smallest numbers are taken."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -20,6 +21,12 @@ def undisturbed(module: torch.nn.Module) -> Iterator[None]:
     finally:
         for part, training in modes.items():
             part.training = training
+
+
+def cores() -> int:
+    """How many processor cores this process may use."""
+    there = getattr(os, "sched_getaffinity", None)  # which some systems lack
+    return len(there(0)) if there is not None else os.cpu_count() or 1
 
 
 @contextmanager

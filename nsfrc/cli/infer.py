@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Sequence
 from pathlib import Path
@@ -114,7 +113,8 @@ With several targets each has its own score, answer, reason and accuracy.
                    "depend on this.")
 @click.option("--device", default="auto", show_default=True, help="cpu, cuda, or auto: cuda where there is one.")
 @click.option("--threads", type=click.IntRange(1, MAX_THREADS),
-              help="CPU threads, about half of them to read images ahead. [2, or 1 on one core]")
+              help="CPU threads: each answers for images of its own, or, where perception or predicates are yours, "
+                   "about half of them read images ahead. [all cores]")
 @click.option("--out", type=Images(path_type=Path), metavar="PATH",
               help="Write all rows here, as .csv or .jsonl; with --ray a folder.")
 @click.option("--resume", is_flag=True, help="Continue an interrupted run from what it wrote beside --out.")
@@ -156,7 +156,7 @@ def command(
     _refuse_without_ray([*images, out], cluster)
     assert not isinstance(out, str)
     from nsfrc.cli.infer_view import view_for
-    from nsfrc.contexts import torch_threads
+    from nsfrc.contexts import cores, torch_threads
     from nsfrc.inference.folders import Listing
     from nsfrc.inference.given import gather
     from nsfrc.inference.images import quietly
@@ -165,7 +165,7 @@ def command(
     from nsfrc.inference.results import no_images
     from nsfrc.inference.run import Outputs, run
     from nsfrc.inference.session import Wanted, open_session
-    from nsfrc.inference.stream import Reading, computing
+    from nsfrc.inference.stream import computing, reading_with
     from nsfrc.models.detections import detections as as_detections
 
     outputs = Outputs(out, resume, report)
@@ -181,12 +181,11 @@ def command(
         listing = gather(images, every) if images else listing_of(as_detections(detections))
     if not len(listing) and not listing.live:
         raise NsfrcError(no_images(images or (detections,), listing))
-    threads = threads or min(2, os.cpu_count() or 1)
-    wanted = Wanted(tuple(one for one in images if isinstance(one, Path)), device=device, **shared)
+    threads = threads or min(cores(), MAX_THREADS)
+    wanted = Wanted(tuple(one for one in images if isinstance(one, Path)), device=device, threads=threads, **shared)
     with torch_threads(computing(threads)), quietly():
         view = view_for(as_json, quiet, why or len(listing) == 1)
-        reading = Reading(batch_size, threads - computing(threads))
-        closing = run(open_session(wanted, listing), listing, view, outputs, reading)
+        closing = run(open_session(wanted, listing), listing, view, outputs, reading_with(threads, batch_size))
     if closing.stopped:
         raise SystemExit(130)
     if fit_threshold:

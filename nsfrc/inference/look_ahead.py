@@ -13,6 +13,7 @@ from nsfrc.errors import CompileError, NsfrcError
 from nsfrc.inference.folders import Item
 from nsfrc.inference.images import quietly, to_tensor
 from nsfrc.inference.known import Known, Memory, most_objects
+from nsfrc.inference.pieces import Piecewise, side_by_side
 from nsfrc.inference.predictor import Decoded, decode, doubts_of
 from nsfrc.inference.stream import read_ahead
 from nsfrc.perception.base import Perception
@@ -62,13 +63,20 @@ class Looker:
         return known
 
 
-def look(perception: Perception, items: Iterable[Item], device: str, decoders: int = 1) -> dict[str, Known]:
-    """The objects of all images, by name. What is kept of each are a few numbers an object."""
+def look(perception: Perception, items: Iterable[Item], device: str, threads: int = 1) -> dict[str, Known]:
+    """The objects of all images, by name. What is kept of each are a few numbers an object.
+
+    threads: as many pieces are looked at once, where perception allows it; else one reads ahead.
+    """
     looker = Looker(perception, device)
     size = (perception.piece if device == "cpu" else None) or BATCH
     known: dict[str, Known] = {}
     with quietly():
-        decoded = read_ahead(looker, items, decoders, 2 * size)
+        if threads > 1 and device == "cpu" and perception.piece and perception.side_by_side:
+            for found in side_by_side(Piecewise(looker.decode, looker), items, size, threads):
+                known |= found
+            return known
+        decoded = read_ahead(looker, items, 1, 2 * size)
         try:
             while batch := list(islice(decoded, size)):
                 known |= looker(batch)

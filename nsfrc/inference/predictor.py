@@ -81,6 +81,14 @@ class Predictor:
         """How many images the pipeline must be given at a time, for rows that are the same whatever comes with them."""
         return self.pipe.perception.piece if self.pipe.device.type == "cpu" else None
 
+    @property
+    def side_by_side(self) -> bool:
+        """Whether several threads may call it at once, with a piece each: where nothing of the user's own is called."""
+        functions = (getattr(part, "function", None) for part in self.pipe.facts.modules())
+        ours = all((getattr(one, "__module__", None) or type(one).__module__).startswith("nsfrc.") for one in functions
+                   if one is not None)
+        return self.piece is not None and self.known is None and self.pipe.perception.side_by_side and ours
+
     def read(self, *images: Any) -> list[Decoded]:
         """Paths, folders, bytes, PIL images and arrays, decoded; what cannot be read becomes a row with its error."""
         return [self.decode(item) for item in gather(images)]
@@ -145,7 +153,8 @@ class Predictor:
 
     def answered(self, one: Decoded, picture: Picture | None, found: Prediction, i: int) -> Row:
         """The row of image i of a prediction."""
-        if not bool(found.objects[i].isfinite().all()):
+        objects = found.objects[i].numpy()
+        if not np.isfinite(objects).all():
             return self._failed(one.item, "perception gave no number (NaN or infinite)")
         values = found.scores[i].tolist()
         if not all(map(math.isfinite, values)):
@@ -156,7 +165,7 @@ class Predictor:
             one.item.name, one.item.path,
             {question.name: self._answer(question, one.item, found, i, values) for question in self.questions},
             tuple(round(value, DIGITS) for value in values),
-            objects=found.objects[i].numpy(), dimensions=tuple(perception.dimensions),
+            objects=objects, dimensions=tuple(perception.dimensions),
             V0=found.V0[i].numpy() if asked.pictures else None,
             thumbnail=one.thumbnail, doubts=doubts, further=0 if found.further is None else int(found.further[i]),
             animated=animated,

@@ -55,7 +55,7 @@ def prepared(wanted: Wanted, found: Found, listing: Listing) -> Ready:
     beside = _folder(found) if _may_look_beside(wanted) else None
     model = create(name, MOST, wanted.weights, device, beside, wanted.trust, asker,
                    wishes_of(program.settings, wanted.conf))
-    known = look(model, listing, device)
+    known = look(model, listing, device, wanted.threads)
     made = sized(program, known)
     pipe = _pipeline(wanted, found, made.program, model)
     return Ready(pipe, known, {"objects": made.told} | _presence(model), () if made.remark is None else (made.remark,))

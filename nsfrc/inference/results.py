@@ -9,6 +9,8 @@ from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, overload
 
+import torch
+
 from nsfrc.contexts import torch_threads
 from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Listing
@@ -22,7 +24,7 @@ from nsfrc.inference.row_file import row_file
 from nsfrc.inference.rows import Row, heads, score_heads
 from nsfrc.inference.session import Session, Wanted, open_session
 from nsfrc.inference.sinks import Closing, Opening, ReportFile, Sink, Tally
-from nsfrc.inference.stream import Reading, computing, stream
+from nsfrc.inference.stream import Reading, computing, reading_with, stream
 from nsfrc.models.detections import detections as as_detections
 from nsfrc.pipelines import Pipeline
 from nsfrc.program import Program
@@ -55,8 +57,7 @@ def infer(
     images: the path of a folder or an image, an image in memory (bytes, PIL, an array [H, W, 3]), or a list of these.
     program: a file (.nsfrc, .pl), a shipped name, a compiled program, or a pipeline. perception, weights, concepts,
     plugins, labels, steps: as on the command line. threshold: for all questions, or {"kp1": 0.4} by their names.
-    device: "auto" is cuda where there is one. threads: for torch and for reading; by default torch has as many as it
-    has, and one thread reads. explain: whether rows have the reason and a thumbnail, which a report needs. trust:
+    device: "auto" is cuda where there is one. threads: for torch and for reading; by default as many as torch has. explain: whether rows have the reason and a thumbnail, which a report needs. trust:
     whether plug-ins and the module of "module:Class" may run, and a .pt file be loaded. conf: the least confidence of
     an object. detections: what is in the images, as `nsfrc.detections` takes it; images are then only shown, and may
     be None. Where the program says slots(auto), perception looks at all images at once.
@@ -80,7 +81,7 @@ def infer(
     wanted = Wanted(
         _paths(images), program, perception, None if weights is None else Path(weights),
         None if concepts is None else Path(concepts), tuple(map(str, plugins)), general, steps, device, trust, named,
-        None if labels is None else Path(labels), conf, given,
+        None if labels is None else Path(labels), conf, given, threads or torch.get_num_threads(),
     )
     return Results(open_session(wanted, listing), listing, batch_size, threads, explain)
 
@@ -109,7 +110,8 @@ class Results(Sequence[Row]):
     ) -> None:
         self.session, self.listing, self.explain, self.threads = session, listing, explain, threads
         self.predictor = Predictor(session.pipe, session.asked(explain, explain), session.known)
-        self._reading = Reading(batch_size, 1 if threads is None else threads - computing(threads))
+        self._reading = Reading(batch_size, threads=torch.get_num_threads()) if threads is None else \
+            reading_with(threads, batch_size)
         self._kept: list[Row] = []
         self._batches: Iterator[list[Row]] | None = None
 

@@ -36,7 +36,7 @@ class Wanted:
     images: the paths as they were given, for messages and to look for a program in. trust: whether modules and plug-ins
     that the user or a program named by the user names may run, see `nsfrc.trust`. threshold: for all questions;
     thresholds: for single ones, as the user calls them. labels: a table of them. conf: the least confidence of an
-    object. detections: what is in the images, where that is known already.
+    object. detections: what is in the images, where that is known already. threads: that may look at images.
     """
 
     images: tuple[Path, ...] = ()
@@ -53,6 +53,7 @@ class Wanted:
     labels: Path | None = None
     conf: float | None = None
     detections: Path | Detections | None = None
+    threads: int = 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,4 +1,4 @@
-"""Images through a predictor, a batch at a time: files are read ahead in threads. What is held is a few batches."""
+"""Images through a predictor, a batch at a time, or some batches side by side. What is held is a few batches."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from itertools import islice
 from typing import Protocol
 
 from nsfrc.inference.folders import Item
+from nsfrc.inference.pieces import Piecewise, side_by_side
 from nsfrc.inference.predictor import Decoded, Predictor
 from nsfrc.inference.rows import Row
 
@@ -18,12 +19,14 @@ from nsfrc.inference.rows import Row
 class Reading:
     """batch_size: images at once, see `stream`. decoders: threads that read ahead; 0 reads each when it is wanted.
 
-    live: whether each image is answered for as soon as it is there.
+    live: whether each image is answered for as soon as it is there. threads: as many pieces are answered for at once,
+    by threads that read and compute, where the predictor allows that; else `decoders` counts.
     """
 
     batch_size: int = 16
     decoders: int = 1
     live: bool = False
+    threads: int = 1
 
 
 def stream(
@@ -35,6 +38,9 @@ def stream(
     the row of an image is the same to the last digit whatever comes with it (if torch has 1, 2, 4, 8 … threads).
     """
     size = 1 if reading.live else predictor.piece or reading.batch_size
+    if reading.threads > 1 and predictor.side_by_side and not reading.live:
+        yield from side_by_side(Piecewise(predictor.decode, predictor), items, size, reading.threads)
+        return
     decoded = read_ahead(predictor, items, 0 if reading.live else reading.decoders, 2 * size)
     try:
         while batch := list(islice(decoded, size)):
@@ -68,6 +74,11 @@ def read_ahead(
             yield waiting.popleft().result()
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def reading_with(threads: int, batch_size: int) -> Reading:
+    """How images are read where there are so many threads, of which torch has `computing(threads)`."""
+    return Reading(batch_size, threads - computing(threads), threads=threads)
 
 
 def computing(threads: int) -> int:

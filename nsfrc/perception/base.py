@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import math
+import threading
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
 from typing import Literal, Self
+from weakref import WeakKeyDictionary
 
 import numpy as np
 import torch
@@ -15,6 +17,16 @@ from nsfrc.errors import NsfrcError
 
 Fit = Literal["letterbox", "stretch", "grey_bars", "filled"]
 NEAR = 0.05  # the logarithm of how far proportions may be from those wanted; 4:3 and 3:2 are more than twice as far
+
+
+class _Latest(threading.local):
+    """What perceptions said beside the result of the latest call, in each thread."""
+
+    def __init__(self) -> None:
+        self.further: WeakKeyDictionary[Perception, torch.Tensor | None] = WeakKeyDictionary()
+
+
+_latest = _Latest()
 
 
 class Perception(torch.nn.Module):
@@ -26,6 +38,7 @@ class Perception(torch.nn.Module):
     are the same as ultralytics does it, and boxes are then fractions of the picture, not of the frame.
     identity: what calibration goes by; it changes whenever the weights do. piece: where set, a folder of images goes
     through a CPU in pieces of exactly this many, as the last digits of convolutions depend on how many there are.
+    side_by_side: whether several threads may call it at once, each with a piece.
     """
 
     dimensions: tuple[str, ...]
@@ -35,8 +48,19 @@ class Perception(torch.nn.Module):
     piece: int | None = None
     fit: Fit = "letterbox"
     proportions: float | None = None  # width / height of the images it was made for, where others mislead it
-    # After a call: how many more objects, as sure as not, each of its images has than E, [B]; None if it does not say.
-    further: torch.Tensor | None = None
+    side_by_side: bool = False
+
+    @property
+    def further(self) -> torch.Tensor | None:
+        """After a call by this thread: how many more objects, as sure as not, each of its images has than E, [B].
+
+        None if it does not say.
+        """
+        return _latest.further.get(self)
+
+    @further.setter
+    def further(self, count: torch.Tensor | None) -> None:
+        _latest.further[self] = count
 
     def see(self, images: torch.Tensor, frames: Sequence[tuple[float, ...]] | None) -> torch.Tensor:
         """As a call. frames: where in each image the picture lies, (x1, y1, x2, y2) as fractions; None: everywhere."""

@@ -7,6 +7,7 @@ import numpy as np
 DARK = 150  # below such a grey of the ground a `yolo` that learnt from plain figures sees objects that are not there
 COLOURED = 40  # from which difference between channels on a pixel has a colour; a grey JPEG has less
 FEW = 0.0005  # of all pixels; the smallest object that is seen has five times as many
+ROWS = 4  # of so many rows one is looked at first
 PLAIN = 40  # an image whose greys differ by less is empty, and empty figures are figures
 
 
@@ -21,11 +22,19 @@ def doubts(pixels: np.ndarray, any_ground: bool) -> tuple[str, ...]:
 
 
 def _without_colour(pixels: np.ndarray) -> bool:
+    few = FEW * pixels.shape[0] * pixels.shape[1]
+    if _coloured(pixels[::ROWS])[0] >= few:  # as in most figures: there are no fewer in all rows
+        return False
+    coloured, most = _coloured(pixels)
+    return coloured < few and int(most.max()) - int(most.min()) >= PLAIN
+
+
+def _coloured(pixels: np.ndarray) -> tuple[int, np.ndarray]:
+    """How many pixels have a colour, and the brightest channel of each."""
     red, green, blue = (pixels[..., i] for i in range(3))
     most = np.maximum(np.maximum(red, green), blue)
     least = np.minimum(np.minimum(red, green), blue)
-    coloured = np.count_nonzero(most - least >= COLOURED)
-    return coloured < FEW * most.size and int(most.max()) - int(most.min()) >= PLAIN
+    return np.count_nonzero(most - least >= COLOURED), most
 
 
 def _border(pixels: np.ndarray) -> float:

@@ -42,6 +42,7 @@ class SlotAttention(Perception):
     fit = "stretch"
     proportions = WIDTH / HEIGHT
     piece = 16  # as fast an image as 8 or 32 at a time, and whole vectors for every loop over them
+    side_by_side = True
 
     def __init__(
         self, objects: int = 10, size: int = 128, iterations: int = 3, width: int = 64, hidden: int = 128,

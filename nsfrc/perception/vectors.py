@@ -95,7 +95,7 @@ class Crisp(Perception):
         super().__init__()
         self.module, self.least = module, least
         self.objects, self.size, self.fit = module.objects, module.size, module.fit
-        self.piece, self.proportions = module.piece, module.proportions
+        self.piece, self.proportions, self.side_by_side = module.piece, module.proportions, module.side_by_side
         self.identity = module.identity
         self.place = module.column(OBJECTNESS)
         self.keeps = CONFIDENCE not in module.dimensions

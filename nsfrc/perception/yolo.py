@@ -47,6 +47,7 @@ class Yolo(Perception):
     # 5,000 figures with touching ones, no two boxes do by more than 0.17.
     same_object = 0.3
     piece = 32  # as fast an image as 16 or 50 at a time, and whole vectors for every loop over them
+    side_by_side = True
 
     def __init__(
         self, objects: int, variant: str = "n", size: tuple[int, int] | None = None,
