@@ -1,4 +1,4 @@
-"""From image files to answers on one CPU thread: images per second, and where the time goes.
+"""From image files to answers on one CPU thread: images per second, and where the time goes; and whole folders.
 
 The baseline is the perception model alone, from the same runs: the ratio says which share of the time is its own.
 """
@@ -15,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+from nsfrc.benchmarks import end_to_end_folder
 from nsfrc.benchmarks.measure import Compared, compared, timing
 from nsfrc.benchmarks.paper_figures_base import BLUE, ORANGE, PINK, SKY
 from nsfrc.benchmarks.parts import Judged, Part, Results, Table, markdown
@@ -109,7 +110,8 @@ def measured(pipe: Pipeline, paths: Sequence[Path], batch: int, budget: float) -
                facts_and_reasoning_share=(parts[2] + parts[3]) / sum(parts))
 
 
-def measure(quick: bool, folder: Path) -> Iterator[EndToEndRow]:
+def measure(quick: bool, folder: Path) -> Iterator[EndToEndRow | end_to_end_folder.FolderRow]:
+    yield from end_to_end_folder.measure(quick)
     with torch_threads(1), tempfile.TemporaryDirectory() as scratch:
         for pattern in ("twopairs", "nine_circles") if quick else PATTERNS:
             paths = list(figures.write(pattern, Path(scratch) / pattern, 32 if quick else 100, SEED))
@@ -124,8 +126,9 @@ def tell(results: Results) -> str:
         for row in results["end_to_end_by_batch"] if row.batch in (1, 5, 10, 16, 50)
     ]
     table = markdown(["batch", "images per second", *(f"{stage}, ms per image" for stage in STAGES)], lines)
-    return f"{table}\n\nFrom image file to answer on one thread, mean over the patterns. In the CSV the baseline is " \
+    told = f"{table}\n\nFrom image file to answer on one thread, mean over the patterns. In the CSV the baseline is " \
         "the detector alone, so the ratio is its share of the time."
+    return f"{told}\n\n{end_to_end_folder.tell(results)}" if results["end_to_end_folder"] else told
 
 
 def draw(results: Results, folder: Path) -> list[Path]:
@@ -159,6 +162,7 @@ OURS = Judged("facts_and_reasoning_share", higher_is_better=False, slack=0.5)
 PART = Part(
     "end_to_end", "image files to answers, images per second",
     (Table("end_to_end", EndToEndRow, ("program", "batch"), (OURS,)),
-     Table("end_to_end_by_batch", BatchRow, ("batch",), judged=())),
+     Table("end_to_end_by_batch", BatchRow, ("batch",), judged=()),
+     Table("end_to_end_folder", end_to_end_folder.FolderRow, ("threads",))),
     measure, tell, draw, by_batch,
 )

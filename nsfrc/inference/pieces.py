@@ -34,11 +34,10 @@ class Piecewise(Generic[Result]):
     def __call__(self, items: Sequence[Item]) -> Result:
         with np.errstate(all="ignore"):  # which belongs to each thread; see `images.quietly`
             decoded = [self.decode(item) for item in items]
-            with self._making:  # the first one makes what all use: kernels, the network in ONNX Runtime
-                if not self._made:
-                    found = self.answer(decoded)
+            with self._making:  # one image makes what all use: kernels, the network in ONNX Runtime
+                if not self._made and (some := [one for one in decoded if one.picture is not None][:1]):
+                    self.answer(some)
                     self._made = True
-                    return found
             return self.answer(decoded)
 
 

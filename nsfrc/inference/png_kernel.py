@@ -1,7 +1,7 @@
 """The rows of a PNG, undone and averaged over blocks of pixels, in one pass; in LLVM's own language.
 
-A row of a PNG is what is left of its bytes after a guess from their neighbours: a to the left, b above, c above a. What is
-above and to the left of the picture is 0. See `png`, which calls it.
+A row of a PNG is what is left of its bytes after a guess from their neighbours: a to the left, b above, c above a. What
+is above and to the left of the picture is 0. See `png`, which calls it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from nsfrc.engines.cpu import native
 
 NAME = "png_rows"
 # Addresses of the rows as inflated, of two rows to work in, of sums (uint16), and of what comes out; then bytes and
-# number of rows, bytes of a pixel (3 or 4), columns and rows of a block, the multiplier of `MULTIPLIER`.
+# number of rows, bytes of a pixel (3 or 4), columns and rows of a block, and 2²⁴ divided by these two.
 RECORD = struct.Struct("10q")
 MARGIN = 8  # zeros before each row to work in: what is to the left of the picture
 FINE = 0  # else a row has a filter that there is not, or a pixel is transparent

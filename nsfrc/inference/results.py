@@ -57,10 +57,11 @@ def infer(
     images: the path of a folder or an image, an image in memory (bytes, PIL, an array [H, W, 3]), or a list of these.
     program: a file (.nsfrc, .pl), a shipped name, a compiled program, or a pipeline. perception, weights, concepts,
     plugins, labels, steps: as on the command line. threshold: for all questions, or {"kp1": 0.4} by their names.
-    device: "auto" is cuda where there is one. threads: for torch and for reading; by default as many as torch has. explain: whether rows have the reason and a thumbnail, which a report needs. trust:
-    whether plug-ins and the module of "module:Class" may run, and a .pt file be loaded. conf: the least confidence of
-    an object. detections: what is in the images, as `nsfrc.detections` takes it; images are then only shown, and may
-    be None. Where the program says slots(auto), perception looks at all images at once.
+    device: "auto" is cuda where there is one. threads: for torch and for reading; by default as many as torch has.
+    explain: whether rows have the reason and a thumbnail, which a report needs. trust: whether plug-ins and the module
+    of "module:Class" may run, and a .pt file be loaded. conf: the least confidence of an object. detections: what is in
+    the images, as `nsfrc.detections` takes it; images are then only shown, and may be None. Where the program says
+    slots(auto), perception looks at all images at once.
     """
     if isinstance(program, Pipeline) and any(one is not None for one in (perception, weights, concepts, steps)):
         raise NsfrcError("a pipeline has its perception, weights, concepts and steps already: give these to "

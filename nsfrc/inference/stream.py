@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import Protocol
 
 from nsfrc.inference.folders import Item
@@ -39,8 +39,12 @@ def stream(
     """
     size = 1 if reading.live else predictor.piece or reading.batch_size
     if reading.threads > 1 and predictor.side_by_side and not reading.live:
-        yield from side_by_side(Piecewise(predictor.decode, predictor), items, size, reading.threads)
-        return
+        left = iter(items)
+        first = list(islice(left, size + 1))
+        items = chain(first, left)
+        if len(first) > size:  # one piece alone is sooner there with all threads at it
+            yield from side_by_side(Piecewise(predictor.decode, predictor), items, size, reading.threads)
+            return
     decoded = read_ahead(predictor, items, 0 if reading.live else reading.decoders, 2 * size)
     try:
         while batch := list(islice(decoded, size)):

@@ -209,6 +209,22 @@ def test_stop_and_resume(out: str, here: Run) -> None:
     assert not list(here.folder.glob("*.part*"))
 
 
+def test_stop_and_resume_with_pieces_side_by_side(here: Run) -> None:
+    labelled(here.folder / "d", 8)
+    save(here.folder / "d" / "true" / "3.png", pixels(thing(red=1, triangle=1), stop=True))
+    (here.folder / "d" / "false" / "3.png").write_bytes(b"")
+    command = ["infer", "--program", "rules.pl", "--images", "d", "--perception", "readable:Beside", "--trust"]
+    stopped = here(*command, "--threads", "3", "--out", "r.csv")
+    assert stopped.code == 130 and "Traceback" not in stopped.err
+    kept = (here.folder / "r.csv.part").read_text().splitlines()[1:]
+    assert len(kept) <= 10 and not len(kept) % 2  # whole pieces, and none after the one that stopped it
+    (here.folder / "go").touch()
+    assert here(*command, "--threads", "2", "--out", "r.csv", "--resume").code == 1  # for the empty file
+    assert here(*command, "--threads", "1", "--out", "whole.csv").code == 1
+    whole = (here.folder / "whole.csv").read_text().splitlines()
+    assert (here.folder / "r.csv").read_text().splitlines() == whole and whole[1 : 1 + len(kept)] == kept
+
+
 def test_resume_with_another_question_is_refused(here: Run) -> None:
     labelled(here.folder / "d", 2)
     save(here.folder / "d" / "true" / "9.png", pixels(thing(), stop=True))

@@ -6,6 +6,7 @@ import io
 import struct
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -32,7 +33,7 @@ def written(width: int, height: int, channels: int, rows: bytes, *more: bytes, p
     """A PNG of these rows, each with its filter before it; what these mean is for decoders to say."""
     packed = zlib.compress(rows)
     cuts = [len(packed) * i // parts for i in range(parts + 1)]
-    middle = [chunk(b"IDAT", packed[a:b]) for a, b in zip(cuts, cuts[1:], strict=False)]
+    middle = [chunk(b"IDAT", packed[a:b]) for a, b in pairwise(cuts)]
     return b"".join([png.SIGNATURE, header(width, height, channels), *more, *middle, chunk(b"IEND", b"")])
 
 
