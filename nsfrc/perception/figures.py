@@ -34,7 +34,7 @@ def _coloured(pixels: np.ndarray) -> tuple[int, np.ndarray]:
     red, green, blue = (pixels[..., i] for i in range(3))
     most = np.maximum(np.maximum(red, green), blue)
     least = np.minimum(np.minimum(red, green), blue)
-    return np.count_nonzero(most - least >= COLOURED), most
+    return int(np.count_nonzero(most - least >= COLOURED)), most
 
 
 def _border(pixels: np.ndarray) -> float:

@@ -5,9 +5,11 @@ The graph is made from the network itself when it is first needed, so that it ha
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from importlib.util import find_spec
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -27,41 +29,72 @@ class Unknown(Exception):
 
 
 class OnnxNetwork:
-    """A fused network. What is said of an image is the same in every bit whatever goes through with it."""
+    """A fused network. What is said of an image is the same in every bit whatever goes through with it.
+
+    The parts that say where boxes end are sessions of their own, one for each scale: they are a fifth of the work, and
+    most figures have objects in one scale only.
+    """
 
     def __init__(self, network: Any) -> None:
         """Raises Unknown."""
-        import onnxruntime
-
         self.stamp = stamp(network.parameters())
-        options = onnxruntime.SessionOptions()
-        options.log_severity_level = QUIET
-        options.intra_op_num_threads = options.inter_op_num_threads = 1
-        self.session = onnxruntime.InferenceSession(to_onnx(network), options, providers=["CPUExecutionProvider"])
+        self.body = _session(to_onnx(_Body(network), ("batch", 3, "height", "width")))
+        self.box_heads = [_session(to_onnx(_BoxHead(part), ("batch", "channels", "height", "width")))
+                          for part in network.model[-1].one2many["box_head"]]
 
-    def __call__(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        """Images [B, 3, H, W] → box logits [B, 4 * BINS, N] and class logits [B, classes, N]."""
+    def __call__(self, images: torch.Tensor, least: float = -math.inf) -> tuple[torch.Tensor, torch.Tensor]:
+        """Images [B, 3, H, W] → box logits [B, 4 * BINS, N] and class logits [B, classes, N].
+
+        Box logits of a scale are 0 for an image in which no class logit of that scale is `least` or more.
+        """
         pixels = np.ascontiguousarray(images.detach().numpy())
         # An image like the one before it is not looked at again: batches are filled up with black ones.
         new = np.array([i == 0 or not np.array_equal(pixels[i], pixels[i - 1]) for i in range(len(pixels))])
-        found = self._all(pixels if new.all() else pixels[new])
+        found = self._all(pixels if new.all() else pixels[new], least)
         sides, classes = (torch.from_numpy(np.concatenate(part)) for part in zip(*found, strict=True))
+        if new.all():
+            return sides, classes
         place = torch.from_numpy(np.cumsum(new) - 1)
         return sides[place], classes[place]
 
-    def _all(self, pixels: np.ndarray) -> Sequence[Sequence[np.ndarray]]:
+    def _all(self, pixels: np.ndarray, least: float) -> Sequence[tuple[np.ndarray, np.ndarray]]:
         """What comes out for images, computed by as many threads as torch has, each with images of its own."""
         threads = min(torch.get_num_threads(), len(pixels))
         size = min(AT_ONCE, -(-len(pixels) // threads))
         parts = [pixels[first : first + size] for first in range(0, len(pixels), size)]
         if threads == 1:
-            return [self._some(part) for part in parts]
+            return [self._some(part, least) for part in parts]
         with ThreadPoolExecutor(threads, thread_name_prefix="nsfrc-onnx") as pool:
-            return list(pool.map(self._some, parts))
+            return list(pool.map(self._some, parts, repeat(least)))
 
-    def _some(self, pixels: np.ndarray) -> Sequence[np.ndarray]:
-        found: Sequence[np.ndarray] = self.session.run(None, {INPUT: pixels})
-        return found
+    def _some(self, pixels: np.ndarray, least: float) -> tuple[np.ndarray, np.ndarray]:
+        found: Sequence[np.ndarray] = self.body.run(None, {INPUT: pixels})
+        maps, classes = found[: len(self.box_heads)], found[len(self.box_heads) :]
+        sides = [self._sides(*scale, least) for scale in zip(self.box_heads, maps, classes, strict=True)]
+        return tuple(np.concatenate([_in_a_row(one) for one in part], axis=2) for part in (sides, classes))  # type: ignore[return-value]
+
+    def _sides(self, head: Any, features: np.ndarray, classes: np.ndarray, least: float) -> np.ndarray:
+        wanted = classes.max((1, 2, 3)) >= least
+        if wanted.all():
+            return head.run(None, {INPUT: features})[0]  # type: ignore[no-any-return]
+        sides = np.zeros((len(features), 4 * yolo_network.BINS, *features.shape[2:]), np.float32)
+        if wanted.any():
+            sides[wanted] = head.run(None, {INPUT: features[wanted]})[0]
+        return sides
+
+
+def _in_a_row(maps: np.ndarray) -> np.ndarray:
+    """[B, channels, rows, columns] → [B, channels, cells]."""
+    return maps.reshape(*maps.shape[:2], -1)
+
+
+def _session(model: bytes) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.log_severity_level = QUIET
+    options.intra_op_num_threads = options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
 def stamp(weights: Iterable[torch.Tensor]) -> tuple[tuple[int, int], ...]:
@@ -73,21 +106,21 @@ def available() -> bool:
     return find_spec("onnxruntime") is not None
 
 
-def to_onnx(network: Any) -> bytes:
-    """A fused YOLO as an ONNX model: images of any size → box and class logits. Raises Unknown."""
+def to_onnx(module: torch.nn.Module, shape: Sequence[int | str]) -> bytes:
+    """A module that gives several maps, as an ONNX model; shape: of its input. Raises Unknown."""
     try:
-        traced = _Tracer().trace(_Logits(network))
+        traced = _Tracer().trace(module)
     except (fx.proxy.TraceError, TypeError) as error:
         raise Unknown(str(error)) from None
-    graph = Graph(INPUT, ("batch", 3, "height", "width"))
-    parts = dict(_Logits(network).named_modules())
+    graph = Graph(INPUT, shape)
+    parts = dict(module.named_modules())
     made: dict[fx.Node, str] = {}
     for node in traced.nodes:
         if node.op == "placeholder":
             made[node] = INPUT
         elif node.op == "output":
-            sides, classes = (made[one] for one in node.args[0])
-            return graph.model({sides: ("batch", "sides", "cells"), classes: ("batch", "classes", "cells")})
+            return graph.model({made[one]: ("batch", f"channels{i}", f"rows{i}", f"columns{i}")
+                                for i, one in enumerate(node.args[0])})
         elif node.op == "call_module":
             made[node] = _module(graph, parts[str(node.target)], made[node.args[0]])
         elif name := _name(node):
@@ -95,16 +128,28 @@ def to_onnx(network: Any) -> bytes:
     raise Unknown("nothing comes out")
 
 
-class _Logits(torch.nn.Module):
-    """A network with what matters of it as its output."""
+class _Body(torch.nn.Module):
+    """A network without the heads for boxes: images → the maps that these look at, then class logits, by scale."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
         self.network = network
 
-    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-        raw = yolo_network.logits(self.network, images)
-        return raw["boxes"], raw["scores"]
+    def forward(self, images: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        maps = yolo_network.maps(self.network, images)
+        heads = self.network.model[-1].one2many["cls_head"]
+        return (*maps, *(head(one) for head, one in zip(heads, maps, strict=True)))
+
+
+class _BoxHead(torch.nn.Module):
+    """The head for boxes of a scale: its map → box logits."""
+
+    def __init__(self, head: torch.nn.Module) -> None:
+        super().__init__()
+        self.head = head
+
+    def forward(self, features: torch.Tensor) -> tuple[torch.Tensor]:
+        return (self.head(features),)
 
 
 class _Tracer(fx.Tracer):

@@ -26,6 +26,7 @@ STEP = 32  # candidates come in whole vectors, so that last digits do not depend
 FLOOR = 0.1  # detections with a lower score do not count
 AGAIN = 0.25  # an object without a row that overlaps a better one by more may be that one, seen twice
 LOOKS = ("plain", "varied")
+NEAR = 0.01  # two ways to compute a logit differ by less
 SURE = 0.5  # the objectness from which on an object for which there is no row is told of
 
 
@@ -117,7 +118,18 @@ class Yolo(Perception):
         network = self._in_onnx_runtime(images)
         if network is None:
             return yolo_network.cells(self.network, images)
-        return yolo_network.placed(*network(images), yolo_network.map_sizes(self.network, images), images)
+        return yolo_network.placed(*network(images, self._least), yolo_network.map_sizes(self.network, images), images)
+
+    @property
+    def _least(self) -> float:
+        """The class logit from which on boxes of cells are wanted.
+
+        Others come after these and are dropped, so they merge none of them. That is so where the surest class is what
+        counts; else boxes of all cells are wanted.
+        """
+        if type(self).strength is not Yolo.strength or not 0 < self.floor < 1:
+            return -math.inf
+        return math.log(self.floor / (1 - self.floor)) - NEAR
 
     @property
     def uses_onnx(self) -> bool:

@@ -69,13 +69,20 @@ def cells(network: Any, images: torch.Tensor) -> Cells:
 
 def logits(network: Any, images: torch.Tensor) -> dict[str, Any]:
     """What the head says: "boxes" and "scores", and the maps "feats" that it says it of."""
+    head = network.model[-1]
+    found: dict[str, Any] = head.forward_head(maps(network, images), **head.one2many)
+    return found
+
+
+def maps(network: Any, images: torch.Tensor) -> list[torch.Tensor]:
+    """The maps that the head looks at, one for each scale."""
     *layers, head = network.model
     outputs: list[torch.Tensor | None] = []
     x: Any = images
     for layer in layers:
         x = layer(_inputs(layer.f, x, outputs))
         outputs.append(x if layer.i in network.save else None)
-    found: dict[str, Any] = head.forward_head(_inputs(head.f, x, outputs), **head.one2many)
+    found: list[torch.Tensor] = _inputs(head.f, x, outputs)
     return found
 
 

@@ -57,16 +57,17 @@ def test_answers_on_all_example_images_are_those_of_torch(program: str, percepti
 @pytest.mark.parametrize("cls", [Yolo, YoloClevr])
 def test_the_graph_is_sound_and_takes_images_of_any_size(cls: type[Yolo]) -> None:
     onnx = pytest.importorskip("onnx")
-    onnxruntime = pytest.importorskip("onnxruntime")
     network = cls.build(4).network
-    data = onnx_network.to_onnx(network)
-    onnx.checker.check_model(onnx.load_from_string(data), full_check=True)
-    session = onnxruntime.InferenceSession(data, providers=["CPUExecutionProvider"])
+    head = onnx_network._BoxHead(network.model[-1].one2many["box_head"][0])
+    for module, channels in ((onnx_network._Body(network), 3), (head, "channels")):
+        data = onnx_network.to_onnx(module, ("batch", channels, "height", "width"))
+        onnx.checker.check_model(onnx.load_from_string(data), full_check=True)
+    whole = onnx_network.OnnxNetwork(network)
     for height, width in ((64, 96), (160, 160)):
         images = pictures(2, height, width)
         with torch.no_grad():
             wanted = yolo_network.logits(network, images)
-        sides, classes = session.run(None, {onnx_network.INPUT: images.numpy()})
+        sides, classes = whole(images)
         np.testing.assert_allclose(sides, wanted["boxes"].numpy(), atol=1e-3)
         np.testing.assert_allclose(classes, wanted["scores"].numpy(), atol=1e-3)
         assert yolo_network.map_sizes(network, images) == [tuple(one.shape[-2:]) for one in wanted["feats"]]
@@ -101,10 +102,40 @@ def test_images_like_the_one_before_are_looked_at_once(model: Yolo, monkeypatch:
     seen = []
     run = onnx_network.OnnxNetwork._some
     monkeypatch.setattr(onnx_network.OnnxNetwork, "_some",
-                        lambda self, pixels: (seen.append(len(pixels)), run(self, pixels))[1])
+                        lambda self, pixels, least: (seen.append(len(pixels)), run(self, pixels, least))[1])
     with torch.no_grad():
         model(torch.cat([pictures(2), torch.zeros(30, 3, SIDE, SIDE)]))
     assert sum(seen) == 3
+
+
+def test_boxes_are_computed_where_a_class_is_likely_enough(model: Yolo) -> None:
+    network, images = onnx_network.OnnxNetwork(model.network), pictures(5)
+    sides, classes = network(images)
+    cells = [rows * columns for rows, columns in yolo_network.map_sizes(model.network, images)]
+    scales = [(torch.zeros_like(one), one, said.amax((1, 2))) for one, said in zip(
+        sides.split(cells, 2), classes.split(cells, 2), strict=True)]
+    tops = torch.cat([top for _, _, top in scales])
+    for least in (float(tops.median()), float(tops.max()), float(tops.max()) + 1):
+        parts = [torch.where((top >= least)[:, None, None], one, nothing) for nothing, one, top in scales]
+        wanted = torch.cat(parts, 2)
+        found = network(images, least)
+        assert torch.equal(found[0], wanted) and torch.equal(found[1], classes)
+        assert not torch.equal(wanted, sides)
+
+
+@pytest.mark.parametrize("floor", [0.0, 0.1, 0.5, 0.9])
+@pytest.mark.parametrize("cls", [Yolo, YoloClevr])
+def test_objects_do_not_depend_on_boxes_that_are_left_out(
+    cls: type[Yolo], floor: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = cls.build(4)
+    images = torch.nn.functional.interpolate(pictures(6, 8, 12), model.size)  # blocks of colours
+    model.floor = floor
+    with torch.no_grad():
+        found, further = model(images), model.further
+        monkeypatch.setattr(cls, "_least", -np.inf)
+        assert torch.equal(model(images), found) and torch.equal(model.further, further)  # type: ignore[arg-type]
+    assert model.uses_onnx and (floor > 0.5 or found[..., -1].max() > 0)
 
 
 def test_gradients_come_from_torch(model: Yolo) -> None:
