@@ -106,7 +106,8 @@ class Crisp(Perception):
 
     def see(self, images: torch.Tensor, frames: Sequence[tuple[float, ...]] | None) -> torch.Tensor:
         found = self.module.see(images, frames)
-        self.further = self.module.further
+        if not torch.compiler.is_compiling():  # a graph has no place for what is kept beside its result
+            self.further = self.module.further
         return crisp(found, self.place, self.least, self.keeps)
 
     def doubts(self, pixels: np.ndarray, shape: tuple[int, int]) -> tuple[str, ...]:

@@ -121,6 +121,11 @@ def test_pieces_overlap_in_order_and_each_has_what_belongs_to_it(side: Predictor
     assert [said(row) for row in rows_of(side, items, Reading(decoders=0))] == [said(row) for row in found]
 
 
+def test_one_piece_alone_has_all_threads(side: Predictor, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("nsfrc.inference.stream.side_by_side", None)
+    assert len(rows_of(side, numbered(tmp_path / "d", 4), reading_with(3, 16))) == 4 and Side.most == 1
+
+
 def threads_of_pieces() -> list[threading.Thread]:
     return [thread for thread in threading.enumerate() if thread.name.startswith(NAME)]
 
