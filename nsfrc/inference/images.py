@@ -20,8 +20,6 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from nsfrc.errors import NsfrcError
-from nsfrc.inference.framing import in_frame, inner_size
-from nsfrc.inference.png import block_means, content, opened
 
 if TYPE_CHECKING:
     import torch
@@ -123,8 +121,6 @@ def read_bytes(data: bytes, name: str, size: tuple[int, int], fit: Fit = "letter
 
 
 def _decoded(source: Path | io.BytesIO, name: Path | str, size: tuple[int, int], fit: Fit, side: int) -> Picture:
-    if not side and fit in GAP and (quick := _quick(source, size, fit)) is not None:
-        return quick
     try:
         with Image.open(source, formats=_formats()) as image:
             _check_pixels(name, image)
@@ -217,34 +213,22 @@ def _picture(image: Image.Image, size: tuple[int, int], fit: Fit, side: int, dra
     width, height = image.size[::-1] if turned else image.size
     if fit in ("grey_bars", "filled"):
         return _as_ultralytics(_plain(image), (width, height), size, orientation, fit, side)
-    inner = inner_size(width, height, size, fit)
+    rows, columns = size
+    inner = columns, rows
+    if fit == "letterbox":
+        scale = min(columns / width, rows / height)
+        inner = max(1, min(columns, round(width * scale))), max(1, min(rows, round(height * scale)))
     if draft:
         # A JPEG is decoded at a half, a quarter or an eighth where enough is left to average over: twice the wanted
         # size, and as much as the copy for reports has, asked for or not, so that pixels never depend on that.
         wanted = tuple(max(2 * a, b) for a, b in zip(inner, _within(width, height, SMALL), strict=True))
         image.draft(image.mode, wanted[::-1] if turned else wanted)  # type: ignore[arg-type]
     plain = _plain(image)
-    placed, pixels = in_frame(_resized(plain, inner, orientation, GAP[fit]), size)
+    pixels = _resized(plain, inner, orientation, GAP[fit])
+    left, top = (columns - inner[0]) // 2, (rows - inner[1]) // 2
+    placed = left / columns, top / rows, (left + inner[0]) / columns, (top + inner[1]) / rows
     small = _resized(plain, _within(width, height, side), orientation, GAP["letterbox"]) if side else None
-    return Picture(width, height, placed, pixels, small=small)
-
-
-def _quick(source: Path | io.BytesIO, size: tuple[int, int], fit: Fit) -> Picture | None:
-    """What `_picture` makes of the usual kind of PNG, if it is one that is to become smaller."""
-    try:
-        png = opened(content(source) if isinstance(source, Path) else source.getvalue())
-    except OSError:  # Pillow meets it too, and then it is told
-        return None
-    if png is None:
-        return None
-    inner = inner_size(png.width, png.height, size, fit)
-    across, down = (int(a / b / GAP[fit]) or 1 for a, b in zip((png.width, png.height), inner, strict=True))
-    means = block_means(png, across, down)
-    if means is None:
-        return None
-    if means.shape[1::-1] != inner:
-        means = np.array(Image.fromarray(means).resize(inner, Image.Resampling.BILINEAR))
-    return Picture(png.width, png.height, *in_frame(means, size))
+    return Picture(width, height, placed, _framed(pixels, size, left, top), small=small)
 
 
 def _as_ultralytics(
@@ -280,6 +264,28 @@ def _resized(image: Image.Image, size: tuple[int, int], orientation: int, gap: f
     stored = size[::-1] if orientation in SIDEWAYS else size
     small = image.resize(stored, Image.Resampling.BILINEAR, reducing_gap=gap)
     return np.array(small.transpose(UPRIGHT[orientation]) if orientation in UPRIGHT else small)
+
+
+def _framed(pixels: np.ndarray, size: tuple[int, int], left: int, top: int) -> np.ndarray:
+    """Pixels [h, w, 3] in a frame of `size`, each bar beside them in the colour that most of the edge next to it has.
+
+    A bar of any other colour would be an edge where there is none, which detectors take for objects.
+    """
+    height, width = pixels.shape[:2]
+    if (height, width) == size:
+        return pixels
+    frame = np.empty((*size, 3), np.uint8)
+    frame[:top], frame[top + height :] = _middle(pixels[0]), _middle(pixels[-1])
+    # Bars are above and below or left and right, save for what rounding leaves over.
+    frame[top : top + height, :left] = _middle(pixels[:, 0])
+    frame[top : top + height, left + width :] = _middle(pixels[:, -1])
+    frame[top : top + height, left : left + width] = pixels
+    return frame
+
+
+def _middle(line: np.ndarray) -> np.ndarray:
+    """The median colour of a line of pixels [n, 3]; of an even number the lower of the two in the middle."""
+    return np.sort(line, axis=0)[(len(line) - 1) // 2]
 
 
 def _plain(image: Image.Image) -> Image.Image:

@@ -35,7 +35,7 @@ def test_formats(suffix: str, tmp_path: Path) -> None:
 
 def test_reading_leaves_the_filters_of_warnings_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """They belong to the process, and images are read in threads."""
-    plain().save(tmp_path / "a.bmp")
+    plain().save(tmp_path / "a.png")
     opened, during = Image.open, []
 
     def spying(*arguments: Any, **options: Any) -> Image.Image:
@@ -43,17 +43,17 @@ def test_reading_leaves_the_filters_of_warnings_alone(tmp_path: Path, monkeypatc
         return opened(*arguments, **options)
 
     monkeypatch.setattr(Image, "open", spying)
-    read(tmp_path / "a.bmp", SIZE)
+    read(tmp_path / "a.png", SIZE)
     assert during == [list(warnings.filters)]
 
 
 def test_quietly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain().save(tmp_path / "a.bmp")
+    plain().save(tmp_path / "a.png")
     monkeypatch.setattr(Image, "MAX_IMAGE_PIXELS", 80 * 80 - 1)
     with pytest.warns(Image.DecompressionBombWarning):
-        read(tmp_path / "a.bmp", SIZE)
+        read(tmp_path / "a.png", SIZE)
     with warnings.catch_warnings(record=True) as said, quietly():
-        read(tmp_path / "a.bmp", SIZE)
+        read(tmp_path / "a.png", SIZE)
         warnings.warn("of others", stacklevel=1)
     assert [str(warning.message) for warning in said] == ["of others"]
 
@@ -240,13 +240,13 @@ def test_damaged_files_never_raise_anything_else(tmp_path: Path) -> None:
 
 
 def test_unreadable_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    plain().save(tmp_path / "a.bmp")
+    plain().save(tmp_path / "a.png")
 
     def refuse(*_: object, **__: object) -> None:  # a superuser may read everything, so no file shows it
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Image, "open", refuse)
-    assert refused(tmp_path / "a.bmp") == "cannot be read: Permission denied"
+    assert refused(tmp_path / "a.png") == "cannot be read: Permission denied"
 
 
 def bomb(path: Path, width: int, height: int) -> Path:

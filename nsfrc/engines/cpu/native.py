@@ -95,9 +95,6 @@ end:
 }
 """
 
-WRITTEN = {"parts": PARTS}  # what is written in LLVM's own language; other modules add theirs
-FAR = set[str]()  # of these, those that are to work with any kind of constants: see `_near`
-
 
 def compiled() -> bool:
     """Whether kernels are machine code here, not the Python that they are written in."""
@@ -115,8 +112,7 @@ def kernel(name: str) -> Kernel:
 @cache
 def address(name: str) -> int:
     """Where a kernel's machine code is; "parts" runs another on several records, see PARTS."""
-    code = _object(name)
-    found: int = (_engine(code, near=False) if name in FAR else _engine(code)).get_function_address(PREFIX + name)
+    found: int = _engine(_object(name)).get_function_address(PREFIX + name)
     return found
 
 
@@ -138,8 +134,8 @@ def from_sources() -> str:
 
 def _text(name: str) -> str:
     """A lowered kernel: as shipped, or, after a change of its sources, made anew."""
-    if name in WRITTEN:
-        return WRITTEN[name]
+    if name == "parts":
+        return PARTS
     shipped = _read(LOWERED / f"{name}.ll.xz")
     if shipped is not None and _belongs(shipped):
         return shipped
@@ -181,7 +177,7 @@ def _object(name: str) -> bytes:
 
     text = _text(name)
     cpu, features = llvm.get_host_cpu_name(), llvm.get_host_cpu_features().flatten()
-    made_of = (text, llvmlite.__version__, llvm.get_process_triple(), cpu, features, str(_near() and name not in FAR))
+    made_of = (text, llvmlite.__version__, llvm.get_process_triple(), cpu, features, str(_near()))
     path = folder(*(part.encode() for part in made_of)) / f"{name}.o"
     try:
         stored = path.read_bytes()
@@ -191,7 +187,7 @@ def _object(name: str) -> bytes:
         pass
     tell("compiling kernels for this machine, once: some seconds")
     try:
-        made = _compile(text, near=False) if name in FAR else _compile(text)
+        made = _compile(text)
     except RuntimeError:  # LLVM's language grows: an older LLVM may not read what a newer one wrote
         made = _compile(_lowered_anew(name))
     with suppress(NsfrcError):  # nowhere to keep it: the next process compiles again
@@ -202,33 +198,29 @@ def _object(name: str) -> bytes:
 @cache
 def _near() -> bool:
     """Whether machine code and its constants are sure to lie near each other in memory: llvmlite can then be told to
-    take one piece for both. Addresses of constants need no registers then, which makes kernels a tenth faster.
-
-    llvmlite ends the process over some code whose constants are of several sizes and which writes no data of its own.
-    """
+    take one piece for both. Addresses of constants need no registers then, which makes kernels a tenth faster."""
     import llvmlite.binding as llvm
 
     return ON_X86 and "use_lmm" in inspect.signature(llvm.create_mcjit_compiler).parameters
 
 
-def _machine(near: bool) -> Any:
+def _machine() -> Any:
     """What LLVM is to compile for: this processor, with all it can do."""
     import llvmlite.binding as llvm
 
-    near = near and _near()
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
     target = llvm.Target.from_triple(llvm.get_process_triple())
     return target.create_target_machine(
         cpu=llvm.get_host_cpu_name(), features=llvm.get_host_cpu_features().flatten(), opt=3,
-        reloc="pic" if near else "static" if target.name.startswith("x86") else "default",
-        codemodel="small" if near else "jitdefault", jit=True)
+        reloc="pic" if _near() else "static" if target.name.startswith("x86") else "default",
+        codemodel="small" if _near() else "jitdefault", jit=True)
 
 
-def _compile(text: str, near: bool = True) -> bytes:
+def _compile(text: str) -> bytes:
     import llvmlite.binding as llvm
 
-    machine = _machine(near)
+    machine = _machine()
     mode = X86_FLOAT_MODE if ON_X86 else OTHER_FLOAT_MODE
     lines = [line for line in text.splitlines() if not line.startswith(f"declare i32 @{PREFIX}float_mode(")]
     module = llvm.parse_assembly("\n".join(lines) + mode)
@@ -243,14 +235,14 @@ def _compile(text: str, near: bool = True) -> bytes:
 _engines: list[Any] = []  # what holds the machine code; it must outlive its functions
 
 
-def _engine(code: bytes, near: bool = True) -> Any:
+def _engine(code: bytes) -> Any:
     import llvmlite.binding as llvm
 
     library = ctypes.CDLL(None) if os.name != "nt" else ctypes.CDLL("ucrtbase")
     for function in LIBRARY:
         llvm.add_symbol(function, ctypes.cast(getattr(library, function), ctypes.c_void_p).value)
     empty = llvm.parse_assembly("")
-    engine = llvm.create_mcjit_compiler(empty, _machine(near), **({"use_lmm": True} if near and _near() else {}))
+    engine = llvm.create_mcjit_compiler(empty, _machine(), **({"use_lmm": True} if _near() else {}))
     engine.add_object_file(llvm.ObjectFileRef.from_data(code))
     engine.finalize_object()
     _engines.append(engine)
