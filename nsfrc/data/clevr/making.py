@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from nsfrc.data.clevr import rules
-from nsfrc.data.clevr.outlines import visible
+from nsfrc.data.clevr.outlines import share_seen
 from nsfrc.data.clevr.placing import Wish, draw_camera, place, wide
 from nsfrc.data.clevr.scenes import COLORS, MATERIALS, SHAPES, SIZES, Scene
 from nsfrc.perception.camera import Camera
@@ -89,8 +89,7 @@ def crowded(seed: int, index: int) -> Scene:
 
 def hidden(scene: Scene) -> int:
     """How many things of a scene are partly hidden."""
-    whole = [visible([thing], scene.camera)[0] for thing in scene.things]
-    return int((visible(scene.things, scene.camera) < HIDDEN * np.array(whole)).sum())
+    return int((share_seen(scene.things, scene.camera) < HIDDEN).sum())
 
 
 def _usual(rng: np.random.Generator) -> Scene:
