@@ -76,6 +76,17 @@ def clevr(**options: Any) -> None:
     _make("clevr", **options)
 
 
+@_command("clevr-crowded", ["train", "val"], "--out crowded --count 2500 --size 288x192 --samples 4 --workers 2")
+def crowded(**options: Any) -> None:
+    """Make CLEVR scenes without classes, half of them crowded, to train perception.
+
+    Every second scene is as those of nsfrc data clevr. The others have seven to ten things, mostly of metal, which show
+    their neighbours, and many of them partly hidden. One scene in ten is for validation. The folder is laid out as
+    CLEVR v1.0.
+    """
+    _make("clevr-crowded", **options)
+
+
 @_command("clevr-hans3", ["train", "val", "test"], "--out test --count 30 --split test --size 240x160 --samples 8")
 def hans3(**options: Any) -> None:
     """Make CLEVR scenes of the three classes of CLEVR-Hans3.

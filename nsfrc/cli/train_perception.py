@@ -82,8 +82,8 @@ Examples:
               help="Of the figures that yolo learns from: as the patterns have them, or many palettes, grounds, "
                    "outlines and sizes. [default: plain]")
 @click.option("--data", type=click.Path(path_type=Path), metavar="DIR",
-              help="Folder of CLEVR scenes with pictures, laid out as CLEVR or CLEVR-Hans; for all models except yolo, "
-                   "whose figures are generated.")
+              help="Folder of CLEVR scenes with pictures, laid out as CLEVR or CLEVR-Hans, or several of them "
+                   "(DIR:DIR); for all models except yolo, whose figures are generated.")
 @_option("--figures", click.IntRange(1, ALL), "Pictures to train on, at most.")
 @_option("--epochs", click.IntRange(1, 100_000))
 @_option("--size", click.IntRange(16, 2048),

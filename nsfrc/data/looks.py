@@ -26,11 +26,11 @@ LEAST = 0.35  # saturation and lightness of a colour,
 VIVID = 0.28  # and their product
 CONTRAST = 55.0  # how far colours are from the ground, as points of the RGB cube
 MOST = 12  # objects
-SIZES = ((0.04, 0.09), (0.055, 0.27), (0.13, 0.27), (0.043, 0.225), (0.04, 0.3), (0.18, 0.3))
+SIZES = ((0.04, 0.06), (0.04, 0.09), (0.055, 0.27), (0.13, 0.27), (0.043, 0.225), (0.04, 0.3), (0.18, 0.3))
 TURN = math.radians(12)
 SIDES = (160, 720)  # of pictures, in pixels
 
-EMPTY, USUAL = 0.06, 0.3  # shares of pictures of nothing, and of figures in the usual colours
+EMPTY, USUAL = 0.08, 0.3  # shares of pictures of nothing, and of figures in the usual colours
 OUTLINED, TURNED, ROUGH, UNEVEN, PACKED = 0.35, 0.35, 0.3, 0.2, 0.35  # shares of the other figures
 
 # What training never draws: colours nearer than APART to these, grounds nearer than CLEAR, and sizes outside SIZES.
@@ -95,7 +95,7 @@ def any_ground(rng: Rng) -> RGB:
 
 def _any_color(name: str, rng: Rng) -> RGB:
     while True:
-        saturation, light = 1 - (1 - LEAST) * rng.random(2) ** 1.5
+        saturation, light = 1 - (1 - LEAST) * rng.random(2) ** 1.2
         if saturation * light >= VIVID:
             return _rgb(rng.uniform(*HUES[name]), saturation, light)
 
@@ -169,7 +169,7 @@ def jpeg(pixels: np.ndarray, quality: int) -> np.ndarray:
 def nothing(rng: Rng, kind: str | None = None) -> np.ndarray:
     """A picture without any object: plain, black, noise of some grain, or a gradient; uint8 [side, side, 3]."""
     side = int(rng.integers(*SIDES))
-    kind = kind or NOTHINGS[rng.integers(len(NOTHINGS))]
+    kind = kind or str(rng.choice(NOTHINGS, p=NOTHING_SHARES))
     if kind == "black":
         return np.full((side, side, 3), rng.integers(0, 8), dtype=np.uint8)
     if kind == "blank":
@@ -183,6 +183,7 @@ def nothing(rng: Rng, kind: str | None = None) -> np.ndarray:
 
 
 NOTHINGS = ("blank", "black", "noise", "gradient")
+NOTHING_SHARES = (0.2, 0.1, 0.5, 0.2)  # noise is what is most often taken for objects
 
 
 def _noise(side: int, rng: Rng) -> np.ndarray:

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import count, islice
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -67,8 +66,8 @@ def drawn(attributes: Attributes, example: Callable[[int, int, tuple[int, int]],
 
 
 def open_source(data: str) -> Source:
-    """The source of that name, or a folder of CLEVR scenes with pictures."""
-    return SOURCES[data] if data in SOURCES else _clevr(Path(data))
+    """The source of that name, or the folders of CLEVR scenes with pictures, see `scenes`."""
+    return SOURCES[data] if data in SOURCES else _clevr(data)
 
 
 def _plain(seed: int, index: int, size: tuple[int, int]) -> Example:
@@ -99,9 +98,9 @@ def _shown(pixels: np.ndarray, shapes: Sequence[Shape], size: tuple[int, int]) -
 SOURCES = {"kandinsky": drawn(KANDINSKY, _plain), "varied": drawn(KANDINSKY, _varied)}
 
 
-def _clevr(folder: Path) -> Source:
-    """The scenes of a folder."""
-    chosen = scenes(folder)
+def _clevr(data: str) -> Source:
+    """The scenes of a folder, or of several."""
+    chosen = scenes(data)
 
     def examples(held_out: bool, seed: int, size: tuple[int, int]) -> Iterator[Callable[[], Example]]:
         return (partial(_seen, entry, size) for entry in chosen[held_out])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
 
 from nsfrc.data.clevr.layouts import Entry, read, splits_of
@@ -11,8 +13,14 @@ from nsfrc.errors import NsfrcError
 HELD_OUT = 10  # where a folder has no split for validation, one scene in this many
 
 
-def scenes(path: Path) -> tuple[list[Entry], list[Entry]]:
-    """The scenes of a folder as CLEVR or CLEVR-Hans has it, divided; beside a split train only val is read."""
+def scenes(data: str | Path) -> tuple[list[Entry], list[Entry]]:
+    """The scenes of a folder as CLEVR or CLEVR-Hans has it, divided; of several, parted by os.pathsep, all."""
+    learnt, held_out = zip(*(_of_folder(Path(place)) for place in str(data).split(os.pathsep)), strict=True)
+    return list(chain(*learnt)), list(chain(*held_out))
+
+
+def _of_folder(path: Path) -> tuple[list[Entry], list[Entry]]:
+    """The scenes of a folder, divided; beside a split train only val is read."""
     there = splits_of(path)
     used = [split for split in ("train", "val") if split in there] if "train" in there else there
     learnt, held_out = divide(read(path, *used))

@@ -42,7 +42,7 @@ def train(
     """
     checkpoint = checkpoint_of(out)
     options.check()
-    learnt, held_out = scenes(Path(options.data))
+    learnt, held_out = scenes(options.data)
     options = replace(options, figures=min(options.figures, len(learnt)))
     check_place(out, resume)
     run = Run(options, device)

@@ -54,7 +54,7 @@ def told(out: Path) -> dict[str, list[str]]:
 
 def test_help_lists_all(run: Run) -> None:
     text = run.good("data", "--help")
-    for name in ("kandinsky", "clevr", "clevr-hans3", "clevr-hans7"):
+    for name in ("kandinsky", "clevr", "clevr-crowded", "clevr-hans3", "clevr-hans7"):
         assert name in text.split("Commands:")[1].split("Examples:")[0]
         assert f"nsfrc data {name} " in run.good("data", name, "--help").split("Example")[1]
     assert "did you mean clevr?" in run.refused("data", "clever", "--out", "a")
@@ -85,6 +85,8 @@ def test_scenes_of_classes(run: Run) -> None:
 
 
 def test_one_scene(run: Run) -> None:
+    said = run.good("data", "clevr-crowded", "--out", "c", "--count", "10", "--no-render")
+    assert said == "10 scenes of clevr-crowded in c (9 train, 1 val), without pictures\n"
     said = run.good("data", "clevr", "--out", "a", "--count", "1", "--no-render")
     assert said == "1 scene of clevr in a (1 train), without pictures\n"
 

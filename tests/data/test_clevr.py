@@ -15,7 +15,7 @@ from scipy.spatial.distance import cdist
 
 from nsfrc.data.clevr import agreement, rules
 from nsfrc.data.clevr.fitting import cameras
-from nsfrc.data.clevr.making import FREE, HANS3, HANS7, NAMES, scene, split_of
+from nsfrc.data.clevr.making import CROWD, CROWDED, FREE, HANS3, HANS7, NAMES, hidden, scene, split_of
 from nsfrc.data.clevr.outlines import boxes, visible
 from nsfrc.data.clevr.placing import GAP, MARGIN, VISIBLE
 from nsfrc.data.clevr.scenes import DIMENSIONS, Scene, Thing, relationships, thing_of, to_json, truth
@@ -23,7 +23,7 @@ from nsfrc.errors import NsfrcError
 from nsfrc.perception.camera import HEIGHT, WIDTH, Camera
 from nsfrc.perception.slot_attention import SlotAttention
 
-COUNTS = {FREE: 40, HANS3: 108, HANS7: 126}
+COUNTS = {FREE: 40, HANS3: 108, HANS7: 126, CROWDED: 80}
 HANS = (HANS3, HANS7)
 USUAL = Camera()
 
@@ -261,3 +261,17 @@ def test_what_stands_in_front_hides() -> None:
     for order in ([behind, ahead], [ahead, behind]):
         seen = dict(zip(order, visible(order, USUAL), strict=True))
         assert seen[behind] < VISIBLE and seen[ahead] == visible([ahead], USUAL)[0]
+
+
+def test_every_second_scene_is_crowded() -> None:
+    many, usual = scenes(CROWDED)[::2], scenes(CROWDED)[1::2]
+    assert all(len(one.things) >= CROWD for one in many) and min(len(one.things) for one in usual) < CROWD
+    assert np.mean([hidden(one) for one in many]) > 2 * np.mean([hidden(one) for one in usual])
+    assert np.mean([thing.material == "metal" for one in many for thing in one.things]) > 0.6
+    assert np.mean([thing.material == "metal" for one in usual for thing in one.things]) < 0.6
+
+
+def test_what_counts_as_hidden() -> None:
+    behind, ahead, apart = at(0, -1.0, shape="sphere"), at(0, 0.5, size="large"), at(3, 1)
+    assert hidden(Scene((behind, ahead, apart), USUAL)) == 1
+    assert hidden(Scene((behind, apart), USUAL)) == 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -86,7 +87,9 @@ def test_splits_or_every_tenth(tmp_path: Path, few: Path) -> None:
     learnt, held_out = divide([replace(e, split="val") for e in entries[:4]])
     assert (len(learnt), len(held_out)) == (3, 1)
     with pytest.raises(NsfrcError, match="too few scenes"):
-        scenes(folder(tmp_path, 1))
+        scenes(folder(tmp_path / "one", 1))
+    learnt, held_out = scenes(f"{few}{os.pathsep}{folder(tmp_path / 'more', 4, 2)}")
+    assert (len(learnt), len(held_out)) == (10, 5) and len({e.image for e in learnt}) == 10
 
 
 def test_pictures_are_as_inference_sees_them(few: Path) -> None:

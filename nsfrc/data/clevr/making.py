@@ -8,15 +8,22 @@ from dataclasses import replace
 import numpy as np
 
 from nsfrc.data.clevr import rules
+from nsfrc.data.clevr.outlines import share_seen
 from nsfrc.data.clevr.placing import Wish, draw_camera, place, wide
 from nsfrc.data.clevr.scenes import COLORS, MATERIALS, SHAPES, SIZES, Scene
 from nsfrc.perception.camera import Camera
 
 FREE = "clevr"
 HANS3, HANS7 = "clevr-hans3", "clevr-hans7"
-NAMES = (FREE, HANS3, HANS7)
-SPLITS = {FREE: ("train", "val"), HANS3: ("train", "val", "test"), HANS7: ("train", "val", "test")}
+CROWDED = "clevr-crowded"
+NAMES = (FREE, HANS3, HANS7, CROWDED)
+WITHOUT_CLASSES = (FREE, CROWDED)
+SPLITS = {name: ("train", "val") if name in WITHOUT_CLASSES else ("train", "val", "test") for name in NAMES}
 FEWEST, MOST = 3, 10
+CROWD = 7  # things of a crowded scene, at least
+CROWD_DRAWS = 6  # scenes of which the one is taken in which most is hidden
+CROWD_METAL = 0.7  # the share of its things that are of metal, and so show their neighbours
+HIDDEN = 0.75  # of the outline of a thing: where less is seen, it counts as partly hidden
 
 
 def seed_of(name: str, seed: int, index: int) -> tuple[int, ...]:
@@ -26,14 +33,14 @@ def seed_of(name: str, seed: int, index: int) -> tuple[int, ...]:
 
 def split_of(name: str, index: int) -> str:
     """The split that a scene belongs to: nine to one of no class, four to one to one of each class."""
-    if name == FREE:
+    if name in WITHOUT_CLASSES:
         return "val" if index % 10 == 9 else "train"
     return ("train", "train", "train", "train", "val", "test")[index // rules.CLASSES[name] % 6]
 
 
 def label_of(name: str, index: int) -> int | None:
     """The class of a scene: classes take turns."""
-    return None if name == FREE else index % rules.CLASSES[name]
+    return None if name in WITHOUT_CLASSES else index % rules.CLASSES[name]
 
 
 def scene(name: str, seed: int, index: int) -> Scene:
@@ -43,7 +50,7 @@ def scene(name: str, seed: int, index: int) -> Scene:
     """
     label = label_of(name, index)
     if label is None:
-        return free(seed, index)
+        return free(seed, index) if name == FREE else crowded(seed, index)
     rng = np.random.default_rng(seed_of(name, seed, index))
     confounded = split_of(name, index) != "test"
     needs = (CONFOUNDED if confounded else PLAIN)[name][label]
@@ -67,8 +74,29 @@ def free(seed: int, index: int) -> Scene:
 
     The distance is kept between circles, as CLEVR keeps it: corners of cubes may come closer.
     """
-    rng = np.random.default_rng(seed_of(FREE, seed, index))
-    wishes = [Wish()] * int(rng.integers(FEWEST, MOST + 1))
+    return _usual(np.random.default_rng(seed_of(FREE, seed, index)))
+
+
+def crowded(seed: int, index: int) -> Scene:
+    """A scene of no class: every second one as in `free`, the others full of metal things that hide others."""
+    rng = np.random.default_rng(seed_of(CROWDED, seed, index))
+    if index % 2:
+        return _usual(rng)
+    count = int(rng.integers(CROWD, MOST + 1))
+    wishes = [Wish(material="metal" if metal else "rubber") for metal in rng.random(count) < CROWD_METAL]
+    return max((_anywhere(wishes, rng) for _ in range(CROWD_DRAWS)), key=hidden)
+
+
+def hidden(scene: Scene) -> int:
+    """How many things of a scene are partly hidden."""
+    return int((share_seen(scene.things, scene.camera) < HIDDEN).sum())
+
+
+def _usual(rng: np.random.Generator) -> Scene:
+    return _anywhere([Wish()] * int(rng.integers(FEWEST, MOST + 1)), rng)
+
+
+def _anywhere(wishes: Sequence[Wish], rng: np.random.Generator) -> Scene:
     while True:
         camera = draw_camera(rng)
         if (things := place(wishes, camera, rng, corners=False)) is not None:

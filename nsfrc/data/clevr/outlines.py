@@ -46,6 +46,13 @@ def visible(things: Sequence[Thing], camera: Camera) -> np.ndarray:
     return np.bincount(np.asarray(picture).ravel(), minlength=len(things) + 1)[1:]
 
 
+def share_seen(things: Sequence[Thing], camera: Camera) -> np.ndarray:
+    """How much of its outline others leave visible of each thing: [M], 0 … 1."""
+    alone = [visible([thing], camera)[0] for thing in things]
+    share: np.ndarray = visible(things, camera) / np.maximum(1, alone)
+    return share
+
+
 def _rim_of_sphere(middle: np.ndarray, radius: float, eye: np.ndarray) -> np.ndarray:
     """The circle on which lines of sight touch a sphere."""
     towards = eye - middle

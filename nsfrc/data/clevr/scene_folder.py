@@ -21,7 +21,7 @@ from typing import Any
 from nsfrc import __version__
 from nsfrc.data.clevr import agreement
 from nsfrc.data.clevr.blender import Job, Quality, check_blender, rendered
-from nsfrc.data.clevr.making import FREE, SPLITS, label_of, scene, seed_of, split_of
+from nsfrc.data.clevr.making import SPLITS, WITHOUT_CLASSES, label_of, scene, seed_of, split_of
 from nsfrc.data.clevr.scenes import to_json
 from nsfrc.errors import NsfrcError
 from nsfrc.files import write_whole
@@ -87,7 +87,7 @@ def held(order: Order, out: Path) -> int:
 
 
 def scenes_file(out: Path, name: str, split: str) -> Path:
-    if name == FREE:
+    if name in WITHOUT_CLASSES:
         return out / "scenes" / f"CLEVR_{split}_scenes.json"
     return out / split / f"CLEVR_HANS_scenes_{split}.json"
 
@@ -104,7 +104,7 @@ def _jobs(order: Order, out: Path, numbers: Sequence[int]) -> Generator[Job, Non
     for start in range(0, len(numbers), BATCH):
         some = numbers[start : start + BATCH]
         scenes = [scene(order.name, order.seed, i) for i in some]
-        if order.name != FREE:
+        if order.name not in WITHOUT_CLASSES:
             agreement.check(order.name, scenes, some)
         for i, made in zip(some, scenes, strict=True):
             yield Job(made, image_file(out, order.name, i), (*seed_of(order.name, order.seed, i), 1))
