@@ -17,7 +17,7 @@ from tests.cli.support import Run
 
 
 def request(kind: str = "http", method: str = "GET", **headers: str) -> dict[str, Any]:
-    found = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    found = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
     return {"type": kind, "method": method, "headers": found}
 
 
@@ -30,11 +30,20 @@ def test_this_machine_is_welcome(host: str) -> None:
 @pytest.mark.parametrize("headers", [
     {"host": "evil.example:8765"}, {"host": "127.0.0.1.evil.example"}, {}, {"host": "[broken"},
     {"host": "127.0.0.1:8765", "origin": "http://evil.example"}, {"host": "127.0.0.1:8765", "origin": "null"},
-    {"host": "127.0.0.1:8765", "origin": "http://127.0.0.1:9999"},
+    {"host": "127.0.0.1:8765", "origin": "http://127.0.0.1:9999"}, {"host": "127.0.0.1:8765", "origin": "http://["},
+    {"host": "127.0.0.1:8765", "sec_fetch_site": "cross-site", "sec_fetch_dest": "iframe"},
+    {"host": "127.0.0.1:8765", "sec_fetch_site": "same-site", "sec_fetch_dest": "image"},
 ])
 def test_others_are_not(headers: dict[str, str]) -> None:
     found = refusal(request(**headers), local=True)
     assert found is not None and found[0] == 403
+
+
+def test_links_may_be_followed_from_elsewhere() -> None:
+    for site in ("cross-site", "same-origin", "none"):
+        headers = {"host": "127.0.0.1:8765", "sec_fetch_site": site, "sec_fetch_dest": "document"}
+        assert refusal(request(**headers), local=True) is None
+    assert refusal(request(host="localhost", sec_fetch_site="same-origin", sec_fetch_dest="script"), local=True) is None
 
 
 def test_beyond_this_machine_other_pages_are_still_refused() -> None:
@@ -43,7 +52,7 @@ def test_beyond_this_machine_other_pages_are_still_refused() -> None:
 
 
 def test_bodies_say_how_long_they_are() -> None:
-    for length, status in (("", 411), ("many", 411), (str(MAX_BODY + 1), 413)):
+    for length, status in (("", 411), ("many", 411), ("²", 411), ("9" * 5000, 411), (str(MAX_BODY + 1), 413)):
         found = refusal(request(method="POST", host="localhost", content_length=length), local=True)
         assert found is not None and found[0] == status
     assert refusal(request(method="POST", host="localhost", content_length="10"), local=True) is None
