@@ -50,22 +50,31 @@ class Guard:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         refused = refusal(scope, self.local) if scope["type"] in ("http", "websocket") else None
         if refused is None:
-            await self.app(scope, receive, _unframed(send))
+            await self._handed_on(scope, receive, send)
         elif scope["type"] == "websocket":
             await send({"type": "websocket.close", "code": 1008})
         else:
-            status, words = refused
-            await send({"type": "http.response.start", "status": status,
-                        "headers": [(b"content-type", b"text/plain; charset=utf-8")]})
-            await send({"type": "http.response.body", "body": words.encode()})
+            await _answer(send, *refused)
+
+    async def _handed_on(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Say of every answer that no other site may show it in a frame; a form that is no upload fails quietly."""
+        started = False
+
+        async def sent(message: Any) -> None:
+            nonlocal started
+            if message["type"] == "http.response.start":
+                started, message = True, {**message, "headers": [*message.get("headers", ()), FRAMES]}
+            await send(message)
+
+        try:
+            await self.app(scope, receive, sent)
+        except Exception:
+            if scope.get("method") != "POST" or started:
+                raise
+            await _answer(send, 400, "this is not a picture that is dropped in")
 
 
-def _unframed(send: Send) -> Send:
-    """Sends the same, and says of every answer that no other site may show it in a frame."""
-
-    async def sent(message: Any) -> None:
-        if message["type"] == "http.response.start":
-            message = {**message, "headers": [*message.get("headers", ()), FRAMES]}
-        await send(message)
-
-    return sent
+async def _answer(send: Send, status: int, words: str) -> None:
+    await send({"type": "http.response.start", "status": status,
+                "headers": [(b"content-type", b"text/plain; charset=utf-8")]})
+    await send({"type": "http.response.body", "body": words.encode()})

@@ -160,6 +160,13 @@ def test_a_file_that_is_no_picture_has_its_error(desk: Desk) -> None:
     assert rows["a.png (2)"].scores == rows["closeby 0"].scores
 
 
+def test_names_of_dropped_pictures(desk: Desk) -> None:
+    desk.clear()
+    names = ("../../up.png", "C:\\x\\y.png", "a\0b.png", "half \ud83d", "", ".", "n" * 300)
+    assert [desk.pictures.drop(name, b"") for name in names] == [
+        "up.png", "y.png", "a\\x00b.png", "half \\ud83d", "picture", "picture (2)", "n" * 255]
+
+
 def test_a_page_holds_so_many_pictures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("nsfrc.page.pictures.MAX_PICTURES", SAMPLES + 3)
     desk.pictures.samples("free")

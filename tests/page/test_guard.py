@@ -78,6 +78,28 @@ def test_what_is_refused_reaches_nothing() -> None:
     assert asyncio.run(spoken(request("websocket", host="evil.example")))[0]["type"] == "websocket.close"
 
 
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_a_form_that_is_no_upload_is_told_so(method: str) -> None:
+    """What fails otherwise is a mistake of ours, and told as one."""
+    async def inner(*_: Any) -> None:
+        raise AttributeError("'str' object has no attribute 'close'")
+
+    async def status() -> int:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await Guard(inner)(request(method=method, host="localhost", content_length="9"), inner, send)
+        return int(sent[0]["status"])
+
+    if method == "POST":
+        assert asyncio.run(status()) == 400
+    else:
+        with pytest.raises(AttributeError):
+            asyncio.run(status())
+
+
 def test_nicegui_is_for_the_server_and_the_widgets_alone() -> None:
     importers = {path.name for path in Path(nsfrc.__file__).parent.rglob("*.py")
                  if re.search(r"^\s*(from|import) nicegui", path.read_text(), re.MULTILINE)}
