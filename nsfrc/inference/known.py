@@ -90,8 +90,9 @@ def with_classes_of(found: Detections, source: ir.Program | None) -> Detections:
     spoken = {name for p in source.predicates if p.name == "class" and len(p.types) == 2 for name in (p.types[1],)}
     constants = [c for t in source.types if t.name in spoken for c in t.constants]
     unmet = [c for c in dict.fromkeys(constants) if c not in found.names.atoms]
-    new = [c for c in unmet if atom(c) not in found.names.atoms]
-    names = replace(found.names, names=(*found.names.names, *new), spelt=tuple((atom(c), c) for c in unmet))
+    other = [c for c in unmet if atom(c) not in constants]  # as `Cup` where there is no `cup`
+    new = [c for c in unmet if c not in other or atom(c) not in found.names.atoms]
+    names = replace(found.names, names=(*found.names.names, *new), spelt=tuple((atom(c), c) for c in other))
     return replace(found, names=names) if unmet else found
 
 

@@ -106,9 +106,10 @@ def test_pixels_and_fractions_in_one_request(tmp_path: Path) -> None:
 
 def test_classes_as_the_program_writes_them(run: Run) -> None:
     """Detectors call them otherwise than constants are written; none of them goes missing."""
-    names = {"'fire hydrant'": "fire hydrant", "'Fire Hydrant'": "fire hydrant", "fire_hydrant": "fire hydrant"}
-    for written, name in names.items():
-        (run.folder / "rules.pl").write_text(CLASSES.replace("person", written))
+    programs = {CLASSES.replace("person", name): "fire hydrant" for name in ("'fire hydrant'", "'Fire Hydrant'",
+                                                                             "fire_hydrant")}
+    for text, name in {**programs, CLASSES.replace("[person", "['Person', person"): "person"}.items():
+        (run.folder / "rules.pl").write_text(text)
         one, other = ({"class": found, "box": [0, 0, 1, 1]} for found in (name, "car"))
         records = [{"file": "a", "detections": [one, other]}, {"file": "b", "detections": [other]}]
         service = opened("rules.pl", takes=("detections",))
