@@ -108,7 +108,8 @@ class Fuzz:
                 self.pictures.append(data.getvalue())
         self.names = ["a.png", "../../etc/passwd", "/etc/passwd", str(bait / "seen.png"), str(bait / "net.py"),
                       "net:Net", "a\0b", "..\\..\\x", "x" * 5000, "\u202egnp.exe", "$(touch x)",
-                      "file:///etc/passwd", "", "=1+1", "camera:0", "http://127.0.0.1:1/x", "best.pt", "rules.pl"]
+                      "file:///etc/passwd", "", "=1+1", "camera:0", "http://127.0.0.1:1/x", "best.pt", "rules.pl",
+                      "half \ud83d"]
 
     def __iter__(self) -> Iterator[Request]:
         while True:
@@ -146,7 +147,7 @@ class Fuzz:
         edge = b"edge"
         parts = []
         for _ in range(self.chance.choice((1, 1, 1, 2, 5, 70))):
-            name = self.chance.choice(self.names).replace('"', "%22").encode()
+            name = self.chance.choice(self.names).replace('"', "%22").encode("utf-8", "surrogatepass")
             field = b'; name="image"; filename="' + name + b'"' if self.chance.random() < 0.95 else b'; name="x"'
             header = b"--" + edge + b"\r\nContent-Disposition: form-data" + field + b"\r\n\r\n"
             parts += [header, self.picture(), b"\r\n"]

@@ -153,6 +153,13 @@ class Diagnostics:
         self._counts = {ERROR: 0, WARNING: 0}
         self._comparisons = MAX_COMPARISONS
 
+    def copy(self) -> Diagnostics:
+        """The same findings, to which others add more."""
+        made = Diagnostics()
+        made.found, made._seen, made._counts = [*self.found], {*self._seen}, {**self._counts}
+        made._comparisons = self._comparisons
+        return made
+
     def error(self, code: str, span: Span | None, message: str, hint: str | None = None) -> None:
         self._add(Diagnostic(span, message, hint, ERROR, code))
 

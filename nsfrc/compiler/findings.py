@@ -8,6 +8,7 @@ from pathlib import Path
 from nsfrc.compiler.ground import MAX_ROWS
 from nsfrc.compiler.parse import read
 from nsfrc.compiler.stages import DEFAULT, Checked, Options, check_sentences, uncollected
+from nsfrc.compiler.syntax import Sentence
 from nsfrc.errors import CompileError, Diagnostic, Diagnostics, NsfrcError
 from nsfrc.records import dataclass
 
@@ -26,22 +27,27 @@ class Findings:
     atoms: int | None = None
 
 
+@uncollected()
 def findings(source: Path, data: bytes | None = None, options: Options = DEFAULT) -> Findings:
     """Read and check a program as far as it can be refused. data: its text, where that is not in the file `source`."""
-    return findings_and_program(source, data, options)[0]
+    found = Diagnostics()
+    try:
+        sentences = read(source, found, data)
+    except NsfrcError as error:
+        return Findings((Diagnostic(None, str(error)),), 1, 0)
+    return findings_and_program(sentences, source, found, options)[0]
 
 
 @uncollected()
 def findings_and_program(
-    source: Path, data: bytes | None = None, options: Options = DEFAULT
+    sentences: tuple[Sentence, ...], source: Path, found: Diagnostics, options: Options = DEFAULT
 ) -> tuple[Findings, Checked | None]:
-    """As `findings`, with the program if it has no errors."""
-    found = Diagnostics()
+    """As `findings`, of what has been read, with the program if it has no errors. found: what was wrong so far."""
     try:
-        done = check_sentences(read(source, found, data), source, found, options)
+        done = check_sentences(sentences, source, found, options)
     except CompileError as error:
         return Findings(error.diagnostics, found.errors, found.warned), None
-    except NsfrcError as error:  # a file that cannot be read, or too many ground atoms: it has no place in the text
+    except NsfrcError as error:  # too many ground atoms, say: it has no place in the text
         return Findings((*found.found, Diagnostic(None, str(error))), found.errors + 1, found.warned), None
     written = sum(clause.span is not None for clause in done.program.clauses)
     return Findings(done.warnings, 0, found.warned, written, done.ground.G), done

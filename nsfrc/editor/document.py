@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from pathlib import Path
 
@@ -18,21 +18,20 @@ from nsfrc.errors import Diagnostic, Diagnostics, Span
 class Document:
     """One version of a text. Reading it takes milliseconds; checking it is for when there is time.
 
-    path: where it is or would be saved; what it includes is looked for beside that.
+    path: where it is or would be saved; what it includes is looked for beside that. within: as for `read`.
     """
 
-    def __init__(self, path: Path, text: str, encoding: str = "utf-16"):
+    def __init__(self, path: Path, text: str, encoding: str = "utf-16", within: Sequence[Path] | None = None):
         self.path, self.text, self.encoding = path, text, encoding
         self.lines = Lines(text, encoding)
-        self._data = text.encode("utf-8", "surrogatepass")
-        found = Diagnostics()
+        self._found, data = Diagnostics(), text.encode("utf-8", "surrogatepass")
         with uncollected():
-            self.sentences: tuple[Sentence, ...] = read(path, found, self._data)
-        self.syntax_errors: tuple[Diagnostic, ...] = tuple(found.found)
+            self.sentences: tuple[Sentence, ...] = read(path, self._found, data, within)
+        self.syntax_errors: tuple[Diagnostic, ...] = tuple(self._found.found)
 
     def check(self, options: Options = DEFAULT) -> tuple[Findings, Checked | None]:
         """All that `nsfrc check` finds, and the program if it has no errors."""
-        return findings_and_program(self.path, self._data, options)
+        return findings_and_program(self.sentences, self.path, self._found.copy(), options)
 
     @cached_property
     def names(self) -> tuple[Occurrence, ...]:

@@ -31,6 +31,7 @@ UNREAD = frozenset(
 # Folders of CLEVR and CLEVR-Hans, which are not classes.
 PARTS = frozenset((*SPLITS, IMAGES, "scenes", "questions"))
 CLASS_ID = "class_id "  # before the number of a class in a layout of CLEVR-Hans
+_HALVES = re.compile("[\ud800-\udc7f\udd00-\udfff]")  # surrogates that do not stand for a byte of a file's name
 NAMED = 3  # this many of the files that were left out are named
 WORDS = {
     "true": TRUE, "positive": TRUE, "pos": TRUE, "yes": TRUE, "1": TRUE,
@@ -239,9 +240,10 @@ def _by_number(folders: Sequence[str], targets: Sequence[str]) -> dict[str, str]
 def printable(name: str) -> str:
     """A file name as one line of UTF-8 text, different for different names.
 
-    Backslashes, control characters and bytes that are no UTF-8 are escaped.
+    Backslashes, control characters, bytes that are no UTF-8 and halves of characters are escaped.
     """
-    text = os.fsencode(name.replace("\\", "\\\\")).decode("utf-8", "backslashreplace")
+    whole = _HALVES.sub(lambda half: _escaped(half[0]), name.replace("\\", "\\\\"))
+    text = os.fsencode(whole).decode("utf-8", "backslashreplace")
     return "".join(c if c.isprintable() else _escaped(c) for c in text)
 
 

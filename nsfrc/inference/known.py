@@ -14,6 +14,7 @@ from nsfrc.errors import NsfrcError
 from nsfrc.inference.folders import Item, Listing, first_of
 from nsfrc.inference.images import ImageError, picture_size
 from nsfrc.models.detections import Detections
+from nsfrc.models.names import atom
 from nsfrc.perception.base import Perception
 from nsfrc.perception.vectors import Crisp, Layout, Wishes, crisp
 
@@ -82,13 +83,17 @@ def given_perception(found: Detections, objects: int, wishes: Wishes) -> Percept
 
 
 def with_classes_of(found: Detections, source: ir.Program | None) -> Detections:
-    """With the classes that a program speaks of and that were never found, at the end."""
+    """With the classes that a program speaks of and that were never found, at the end; all as the program writes them.
+    """
     if source is None or source.settings.names or source.settings.attributes:
         return found
     spoken = {name for p in source.predicates if p.name == "class" and len(p.types) == 2 for name in (p.types[1],)}
     constants = [c for t in source.types if t.name in spoken for c in t.constants]
-    new = [c for c in dict.fromkeys(constants) if c not in found.names.atoms]
-    return replace(found, names=replace(found.names, names=(*found.names.names, *new))) if new else found
+    unmet = [c for c in dict.fromkeys(constants) if c not in found.names.atoms]
+    other = [c for c in unmet if atom(c) not in constants]  # as `Cup` where there is no `cup`
+    new = [c for c in unmet if c not in other or atom(c) not in found.names.atoms]
+    names = replace(found.names, names=(*found.names.names, *new), spelt=tuple((atom(c), c) for c in other))
+    return replace(found, names=names) if unmet else found
 
 
 def known_from(found: Detections, perception: Perception, listing: Listing) -> dict[str, Known]:

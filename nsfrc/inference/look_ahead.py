@@ -9,7 +9,7 @@ from itertools import islice
 import torch
 
 from nsfrc.compiler import ir
-from nsfrc.errors import CompileError, NsfrcError
+from nsfrc.errors import ERROR, CompileError, NsfrcError
 from nsfrc.inference.folders import Item
 from nsfrc.inference.images import quietly, to_tensor
 from nsfrc.inference.known import Known, Memory, most_objects
@@ -18,7 +18,7 @@ from nsfrc.inference.predictor import Decoded, decode, doubts_of
 from nsfrc.inference.stream import read_ahead
 from nsfrc.perception.base import Perception
 from nsfrc.perception.vectors import OBJECTNESS
-from nsfrc.pipelines import blame
+from nsfrc.pipelines import blame, object_count
 from nsfrc.program import Program, with_slots
 
 MOST = 64  # objects that slots(auto) takes at most; a rule over three of them has then a quarter of a million rows
@@ -107,19 +107,28 @@ def _needed(program: Program) -> int:
     return max(found)
 
 
+def _too_few(error: NsfrcError) -> bool:
+    """Whether a program lacks objects that a rule counts: three, where the fullest image has two."""
+    return isinstance(error, CompileError) and {one.code for one in error.diagnostics if one.severity == ERROR} <= {
+        "never-fires", "underivable-target"}
+
+
 def sized(program: Program, known: Memory) -> Sized:
     """The program for the fullest image, or for as many objects as it has room for."""
-    seen, needed = most_objects(known.values()), _needed(program)
+    seen, needed, enough = most_objects(known.values()), _needed(program), object_count(program)
     wanted = max(seen, needed)
     count = min(wanted, MOST)
     while True:
         try:
             made = with_slots(program, count)
             break
-        except (NsfrcError, CompileError):
-            if count <= needed:
+        except NsfrcError as error:
+            if _too_few(error) and count < enough:
+                wanted = needed = count = count + 1
+            elif count <= needed:
                 raise
-            count = max(needed, int(count * STEP))
+            else:
+                count = max(needed, int(count * STEP))
     images = "1 image" if len(known) == 1 else f"{len(known)} images"
     if seen < needed == count:
         has = "the image has" if len(known) == 1 else f"the fullest of {images} has"

@@ -131,10 +131,15 @@ def gathered(
     for file, one in rows.items():
         _refuse_rows(one, file, source)
     if in_pixels is None:
-        in_pixels = any(len(one) and float(one[:, :4].max()) > EDGE for one in rows.values())
+        in_pixels = any(map(are_pixels, rows.values()))
     ordered = {file: one[np.argsort(-one[:, 4], kind="stable")] for file, one in rows.items()}
     every = listed or class_names([str(name) for name in told] or ["nothing"], source)
     return Detections(every, ordered, source, in_pixels, sizes or {}, remarks)
+
+
+def are_pixels(rows: np.ndarray) -> bool:
+    """Whether boxes, [n, 6], are pixels: fractions are at most 1."""
+    return len(rows) > 0 and float(rows[:, :4].max()) > EDGE
 
 
 def _class_numbers(

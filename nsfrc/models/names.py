@@ -25,16 +25,17 @@ class ClassNames:
     """The classes of a detector by number, as it calls them. source: where they are from, in words.
 
     atoms: the same as constants that need no quotes, `traffic_light` for "traffic light"; where two would be the same,
-    all are as they are.
+    all are as they are. spelt: such a constant, and how a program that lists its classes writes it.
     """
 
     names: tuple[str, ...]
     source: str
+    spelt: tuple[tuple[str, str], ...] = ()
 
     @cached_property
     def atoms(self) -> tuple[str, ...]:
-        found = tuple(map(atom, self.names))
-        return found if len(set(found)) == len(found) else self.names
+        found, spelt = tuple(map(atom, self.names)), dict(self.spelt)
+        return tuple(spelt.get(one, one) for one in (found if len(set(found)) == len(found) else self.names))
 
     @cached_property
     def aliases(self) -> dict[str, str]:

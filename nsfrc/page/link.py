@@ -79,9 +79,10 @@ def _state(found: Any) -> State:
 
 
 def _text(value: Any) -> str:
+    """A text that can be sent to a browser: halves of characters are none."""
     if not isinstance(value, str):
         raise ValueError("not text")
-    return value
+    return value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def _dict(value: Any) -> dict[Any, Any]:

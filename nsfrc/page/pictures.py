@@ -16,6 +16,7 @@ from nsfrc.inference.folders import Item, Listing, printable
 
 MAX_PICTURES = 200  # on a page
 MAX_BYTES = 50_000_000  # of a picture that is dropped in
+NAME = 255  # characters of its name
 SAMPLES = 12  # figures of a pattern at a time
 NOWHERE = Path(os.devnull)  # no file is below it, so that no name of a picture leads to one
 EXAMPLES = "examples/"  # what the figures of examples/figures are called by
@@ -61,7 +62,8 @@ class Pictures:
         if len(data) > MAX_BYTES:
             raise NsfrcError(f"{printable(name)} has more than {MAX_BYTES // 1_000_000} MB: make it smaller first")
         self._others += 1
-        return self._add(PurePosixPath(printable(name).replace("\\", "/")).name or "picture", image=data)
+        last = PurePosixPath(name.replace("\\", "/")).name[:NAME]
+        return self._add(printable(last) or "picture", image=data)
 
     def folder(self, listing: Listing) -> int:
         """Add the pictures of a folder, as far as there is room; returns how many are left out."""

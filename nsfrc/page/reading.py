@@ -52,9 +52,7 @@ def read_text(text: str, path: Path, perception: str | None = None) -> Reading:
     """Check and compile a text. path: where it is or would be saved. perception: what is named in place of its own."""
     if len(text) > MAX_TEXT:
         return Reading(text, path, (_nowhere(f"the text is longer than {MAX_TEXT:,} characters"),))
-    document = Document(path, text, "utf-32")
-    if (stranger := _outside(document)) is not None:
-        return Reading(text, path, (stranger,))
+    document = Document(path, text, "utf-32", within=[path.parent])  # texts may come from links
     options = Options(outside=Outside(perception))
     found, checked = document.check(options)
     marks = tuple(_mark(document, one) for one in found.diagnostics)
@@ -73,25 +71,6 @@ def _whole(text: str, path: Path, marks: tuple[Mark, ...], checked: Checked, opt
 
 def _nowhere(message: str) -> Mark:
     return Mark(0, 0, 1, 1, ERROR, "refused", message)
-
-
-def _outside(document: Document) -> Mark | None:
-    """What to say where the text includes a file that is neither beside it nor shipped: texts may come from links."""
-    from nsfrc import programs
-
-    allowed = (document.path.parent.resolve(), Path(programs.__path__[0]).resolve())
-    for sentence in document.sentences:
-        span = sentence.span
-        if span.source.included is None:
-            continue
-        file = Path(span.source.name).resolve()
-        if not any(file.is_relative_to(folder) for folder in allowed):
-            own = span.in_own_file()
-            start, end = document.lines.offsets(own) if document.is_own(own) else (0, 0)
-            return Mark(start, end, own.line, own.column, ERROR, "include-outside",
-                        f"{file.name} is not included: a program on the page includes files of its own folder, "
-                        f"{allowed[0]}, and those that ship")
-    return None
 
 
 def _mark(document: Document, finding: Diagnostic) -> Mark:

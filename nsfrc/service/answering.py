@@ -7,7 +7,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,7 @@ from nsfrc.inference.predictor import Asked, Decoded, Predictor
 from nsfrc.inference.rows import Answered, Row, as_json
 from nsfrc.inference.session import Wanted, load_plugins, open_session
 from nsfrc.models.detection_files import from_records
+from nsfrc.models.detections import Detections, are_pixels
 from nsfrc.models.names import class_names
 from nsfrc.models.outside import Outside
 from nsfrc.pipelines import object_count, pipeline, wishes_of
@@ -174,7 +175,16 @@ class Detected:
                 self._made.popitem(last=False)
         perception = predictor.pipe.perception
         return [Unit(predictor, Decoded(Item(Path(), printable(file)), None,
-                                        known=known_of(found.fractions(file), perception))) for file in found.rows]
+                                        known=known_of(_fractions(found, file), perception))) for file in found.rows]
+
+
+def _fractions(found: Detections, file: str) -> np.ndarray:
+    """The rows of a file; pictures of a request have nothing to do with each other, so each has pixels or fractions."""
+    pixels = are_pixels(found.rows[file])
+    if pixels and file not in found.sizes:
+        raise NsfrcError(f"the boxes of {file} are in pixels: add the width and height of the picture, or send "
+                         f"fractions")
+    return replace(found, in_pixels=pixels).fractions(file)
 
 
 @dataclass(frozen=True, eq=False)

@@ -66,6 +66,14 @@ def test_rules_about_more_objects_than_there_are(photos: Path, run: Run) -> None
     assert "objects     3, as many as a rule speaks of" in shown
 
 
+def test_rules_that_count_more_objects_than_there_are(run: Run) -> None:
+    counts = ":- target(many(img)).\nmany(X) :- aggregate_all(count, in(_, X), N), N >= 3.\n"
+    (run.folder / "rules.pl").write_text(RULES.replace("from_perception", "[cup, key]") + counts)
+    (run.folder / "d.jsonl").write_text('{"file": "a", "detections": [{"class": "cup", "box": [0, 0, 0.5, 0.5]}]}\n')
+    shown = run.good("infer", "--detections", "d.jsonl", "--program", "rules.pl")
+    assert "objects     3, as many as a rule speaks of; the image has 1 (slots(auto))" in shown
+
+
 def test_rows_of_a_model_file(photos: Path, run: Run) -> None:
     run.good("infer", "--images", "photos", "--program", "rules.pl", "--out", "r.jsonl")
     a, b = map(json.loads, Path("r.jsonl").read_text().splitlines())

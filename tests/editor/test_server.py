@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import os
 import re
 import sys
@@ -15,10 +16,11 @@ pytest.importorskip("pygls")
 pytest_lsp = pytest.importorskip("pytest_lsp")
 
 from lsprotocol import types as lsp  # noqa: E402
-from pygls.exceptions import JsonRpcException  # noqa: E402
+from pygls.exceptions import JsonRpcException, JsonRpcInvalidParams  # noqa: E402
 from pytest_lsp import LanguageClient  # noqa: E402
 
 from nsfrc.compiler.findings import findings  # noqa: E402
+from nsfrc.editor.server import server  # noqa: E402
 from nsfrc.errors import Diagnostic  # noqa: E402
 from tests.frontend.test_errors import ERRORS  # noqa: E402
 from tests.frontend.test_format import PROGRAMS  # noqa: E402
@@ -217,6 +219,14 @@ async def test_rename(client: Any, tmp_path: Path) -> None:
                             ("% 𝒳", "y", "no name here")):
         with pytest.raises(JsonRpcException, match=why):
             await rename(words, new)
+
+
+def test_refusals_are_not_logged_as_failures() -> None:
+    server()
+    log = logging.getLogger("pygls.protocol.json_rpc")
+    for error, logged in ((JsonRpcInvalidParams("no name here"), False), (ValueError("a mistake of ours"), True)):
+        record = log.makeRecord(log.name, logging.ERROR, "", 0, "", (), (type(error), error, None))
+        assert bool(log.filter(record)) is logged
 
 
 @here

@@ -269,6 +269,7 @@ def test_names_are_one_printable_line(tmp_path: Path) -> None:
     assert printable("a\nb\x1b[31m.png") == "a\\nb\\x1b[31m.png"
     assert printable(os.fsdecode(b"caf\xe9.png")) == "caf\\xe9.png"
     assert printable("Größe 1.png") == "Größe 1.png"
+    assert printable("\ud83d.png\udfff") == "\\ud83d.png\\udfff"  # JSON may hold halves of characters
     (tmp_path / "a\nb.png").touch()
     (tmp_path / "a\\nb.png").touch()
     assert sorted(names(tmp_path)) == ["a\\\\nb.png", "a\\nb.png"]

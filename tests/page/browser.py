@@ -16,7 +16,7 @@ from urllib.request import urlopen
 CHROMIUM = next((found for name in ("chromium", "chromium-browser", "google-chrome") if (found := shutil.which(name))),
                 None)
 COMMAND = [sys.executable, "-c", "from nsfrc.cli import main; main()", "play", "--port", "0", "--no-browser"]
-WAIT = 60  # seconds, on a loaded machine
+WAIT = 180  # seconds, on a loaded machine
 
 
 @contextmanager

@@ -106,15 +106,21 @@ def test_strangers_are_refused(address: str) -> None:
     upgrade = {"Connection": "Upgrade", "Upgrade": "websocket", "Sec-WebSocket-Version": "13",
                "Sec-WebSocket-Key": "MDEyMzQ1Njc4OWFiY2RlZg=="}
 
-    def status(path: str, **headers: str) -> int:
+    def answer(path: str, **headers: str) -> http.client.HTTPResponse:
         connection = http.client.HTTPConnection(host, timeout=WAIT)
         try:
             connection.request("GET", path, headers=headers)
-            return connection.getresponse().status
+            return connection.getresponse()
         finally:
             connection.close()
 
+    def status(path: str, **headers: str) -> int:
+        return answer(path, **headers).status
+
     assert status("/") == 200 and status("/", Host="evil.example") == 403
+    assert answer("/").headers["content-security-policy"] == "frame-ancestors 'self'"
+    assert status("/", **{"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "iframe"}) == 403
+    assert status("/", Origin="http://[") == 403
     assert status(f"{socket}polling", Origin=f"http://{host}") == 200
     assert status(f"{socket}polling", Origin="http://evil.example") == 403
     assert status(f"{socket}websocket", Origin="http://evil.example", **upgrade) == 403

@@ -82,10 +82,14 @@ def test_only_files_of_its_own_folder_are_included(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     secret = tmp_path / "secret.pl"
     secret.write_text("password(hunter2).\n")
-    for name in (str(secret), "../secret.pl"):
+    (tmp_path / "secret.bin").write_bytes(b"hunter2\n\xff")
+    (tmp_path / "home" / "linked.pl").symlink_to(secret)
+    for name in (str(secret), "../secret.pl", "../secret", "../secret.bin", "../nothing.pl", "linked.pl", "linked",
+                 "/proc/self/environ", "x\\0\\y"):
         reading = read_text(f"{RULES}:- include('{name}').\n", tmp_path / "home" / "rules.pl")
         assert reading.program is None and "hunter2" not in str(reading.marks)
-        assert [mark.code for mark in reading.marks] == ["include-outside"]
+        ((code, message),) = {(mark.code, mark.message.partition(" is ")[2]) for mark in reading.marks}
+        assert (code, message) == ("include-outside", "not included from here")
     assert read_text(RULES, tmp_path / "home" / "rules.pl").program is not None
 
 
@@ -154,6 +158,13 @@ def test_a_file_that_is_no_picture_has_its_error(desk: Desk) -> None:
     rows = desk.answers.by_name
     assert rows["a.png"].error and "not an image" in rows["a.png"].error
     assert rows["a.png (2)"].scores == rows["closeby 0"].scores
+
+
+def test_names_of_dropped_pictures(desk: Desk) -> None:
+    desk.clear()
+    names = ("../../up.png", "C:\\x\\y.png", "a\0b.png", "half \ud83d", "", ".", "n" * 300)
+    assert [desk.pictures.drop(name, b"") for name in names] == [
+        "up.png", "y.png", "a\\x00b.png", "half \\ud83d", "picture", "picture (2)", "n" * 255]
 
 
 def test_a_page_holds_so_many_pictures(desk: Desk, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -282,6 +293,12 @@ def test_links_of_others_are_refused(entries: object) -> None:
         link.decode(address)
     with pytest.raises(NsfrcError, match="link"):
         link.decode(address[:-3])
+
+
+def test_halves_of_characters_in_a_link() -> None:
+    """They cannot be sent to a browser."""
+    found = link.decode(link.encode(link.State("% \ud83d 🔑", labels={"\udfff": {"a": "true"}})) or "")
+    assert found.text == "% \ufffd 🔑" and found.labels == {"\ufffd": {"a": "true"}}
 
 
 def test_a_link_does_not_unpack_without_end() -> None:

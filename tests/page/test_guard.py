@@ -17,7 +17,7 @@ from tests.cli.support import Run
 
 
 def request(kind: str = "http", method: str = "GET", **headers: str) -> dict[str, Any]:
-    found = [(name.replace("_", "-").encode(), value.encode()) for name, value in headers.items()]
+    found = [(name.replace("_", "-").encode(), value.encode("latin-1")) for name, value in headers.items()]
     return {"type": kind, "method": method, "headers": found}
 
 
@@ -30,11 +30,20 @@ def test_this_machine_is_welcome(host: str) -> None:
 @pytest.mark.parametrize("headers", [
     {"host": "evil.example:8765"}, {"host": "127.0.0.1.evil.example"}, {}, {"host": "[broken"},
     {"host": "127.0.0.1:8765", "origin": "http://evil.example"}, {"host": "127.0.0.1:8765", "origin": "null"},
-    {"host": "127.0.0.1:8765", "origin": "http://127.0.0.1:9999"},
+    {"host": "127.0.0.1:8765", "origin": "http://127.0.0.1:9999"}, {"host": "127.0.0.1:8765", "origin": "http://["},
+    {"host": "127.0.0.1:8765", "sec_fetch_site": "cross-site", "sec_fetch_dest": "iframe"},
+    {"host": "127.0.0.1:8765", "sec_fetch_site": "same-site", "sec_fetch_dest": "image"},
 ])
 def test_others_are_not(headers: dict[str, str]) -> None:
     found = refusal(request(**headers), local=True)
     assert found is not None and found[0] == 403
+
+
+def test_links_may_be_followed_from_elsewhere() -> None:
+    for site in ("cross-site", "same-origin", "none"):
+        headers = {"host": "127.0.0.1:8765", "sec_fetch_site": site, "sec_fetch_dest": "document"}
+        assert refusal(request(**headers), local=True) is None
+    assert refusal(request(host="localhost", sec_fetch_site="same-origin", sec_fetch_dest="script"), local=True) is None
 
 
 def test_beyond_this_machine_other_pages_are_still_refused() -> None:
@@ -43,7 +52,7 @@ def test_beyond_this_machine_other_pages_are_still_refused() -> None:
 
 
 def test_bodies_say_how_long_they_are() -> None:
-    for length, status in (("", 411), ("many", 411), (str(MAX_BODY + 1), 413)):
+    for length, status in (("", 411), ("many", 411), ("²", 411), ("9" * 5000, 411), (str(MAX_BODY + 1), 413)):
         found = refusal(request(method="POST", host="localhost", content_length=length), local=True)
         assert found is not None and found[0] == status
     assert refusal(request(method="POST", host="localhost", content_length="10"), local=True) is None
@@ -67,6 +76,28 @@ def test_what_is_refused_reaches_nothing() -> None:
 
     assert asyncio.run(spoken(request(host="evil.example")))[0]["status"] == 403
     assert asyncio.run(spoken(request("websocket", host="evil.example")))[0]["type"] == "websocket.close"
+
+
+@pytest.mark.parametrize("method", ["POST", "GET"])
+def test_a_form_that_is_no_upload_is_told_so(method: str) -> None:
+    """What fails otherwise is a mistake of ours, and told as one."""
+    async def inner(*_: Any) -> None:
+        raise AttributeError("'str' object has no attribute 'close'")
+
+    async def status() -> int:
+        sent: list[Any] = []
+
+        async def send(message: Any) -> None:
+            sent.append(message)
+
+        await Guard(inner)(request(method=method, host="localhost", content_length="9"), inner, send)
+        return int(sent[0]["status"])
+
+    if method == "POST":
+        assert asyncio.run(status()) == 400
+    else:
+        with pytest.raises(AttributeError):
+            asyncio.run(status())
 
 
 def test_nicegui_is_for_the_server_and_the_widgets_alone() -> None:

@@ -88,6 +88,38 @@ def test_detections_as_infer_has_them(run: Run) -> None:
     assert json.loads(expected[0])["left_out"] == 2
 
 
+def test_pixels_and_fractions_in_one_request(tmp_path: Path) -> None:
+    """Each file is answered as it is alone, also where it has a size and boxes in fractions."""
+    (tmp_path / "rules.pl").write_text(CLASSES)
+    service = opened(tmp_path / "rules.pl", takes=("detections",))
+    size = {"width": 640, "height": 480}
+    pixels = {"file": "e.png", **size, "detections": [{"class": "car", "box": [320, 48, 640, 240]},
+                                                      {"class": "person", "box": [0, 0, 64, 48]}]}
+    several = [*DETECTED, {**DETECTED[0], "file": "f.png", **size}, pixels]
+    requests = (several, *([one] for one in several))
+    (_, together), *alone = asked(service, *(told({"detections": records}) for records in requests))
+    for row, (_, answer) in zip(together["rows"], alone, strict=True):
+        assert {key: row[key] for key in ("file", "score", "answer")} == {
+            key: answer["rows"][0][key] for key in ("file", "score", "answer")}
+    assert [row["objects"][0][:4] for row in together["rows"][-2:]] == [[0.1, 0.1, 0.3, 0.5], [0.5, 0.1, 1.0, 0.5]]
+
+
+def test_classes_as_the_program_writes_them(run: Run) -> None:
+    """Detectors call them otherwise than constants are written; none of them goes missing."""
+    programs = {CLASSES.replace("person", name): "fire hydrant" for name in ("'fire hydrant'", "'Fire Hydrant'",
+                                                                             "fire_hydrant")}
+    for text, name in {**programs, CLASSES.replace("[person", "['Person', person"): "person"}.items():
+        (run.folder / "rules.pl").write_text(text)
+        one, other = ({"class": found, "box": [0, 0, 1, 1]} for found in (name, "car"))
+        records = [{"file": "a", "detections": [one, other]}, {"file": "b", "detections": [other]}]
+        service = opened("rules.pl", takes=("detections",))
+        found = asked(service, *(told({"detections": several}) for several in (records, records[1:])))
+        assert [[row["answer"] for row in answer["rows"]] for _, answer in found] == [["true", "false"], ["false"]]
+        (run.folder / "d.jsonl").write_text("".join(json.dumps(one) + "\n" for one in records))
+        expected = lines(run.good("infer", "--detections", "d.jsonl", "--program", "rules.pl", "--json"))
+        assert [json.dumps(row) for row in found[0][1]["rows"]] == expected
+
+
 def test_facts_as_reason_has_them(run: Run) -> None:
     worlds = [{"in(obj1,img)": 0.9, "class(obj1,person)": 0.8, "in(obj2,img)": 1, "class(obj2,car)": 0.5}, {}]
     (run.folder / "rules.pl").write_text(CLASSES)
@@ -120,7 +152,7 @@ def test_facts_that_are_refused(tmp_path: Path, body: object, message: str) -> N
 
 
 @pytest.mark.parametrize(("record", "message"), [
-    ({"file": "a", "detections": [{"class": "car", "box": [10, 10, 50, 50]}]}, "size of a is not known"),
+    ({"file": "a", "detections": [{"class": "car", "box": [10, 10, 50, 50]}]}, "boxes of a are in pixels: add"),
     ({"file": "a", "detections": [{"class": "car", "box": [1, 0, 0, 0]}]}, "x1 ≤ x2"),
     ({"file": "a", "detections": [{"class": "car", "box": [0, 0, 1, 1]}] * 301}, "at most"),
     ({"file": "a", "detections": [{"class": 3, "box": [0, 0, 1, 1]}]}, "classes are numbers"),

@@ -61,7 +61,7 @@ def test_paths_in_names_are_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     (tmp_path / "classes.pl").write_text(OF_CLASSES)
     service = opened(tmp_path / "classes.pl", takes=("detections",))
     box = {"detections": [{"class": "car", "box": [10, 10, 40, 40]}]}
-    names = [str(tmp_path / "seen.png"), "seen.png", str(tmp_path / "none.png"), "../../etc/passwd"]
+    names = [str(tmp_path / "seen.png"), "seen.png", str(tmp_path / "none.png"), "../../etc/passwd", "half \ud83d"]
     with WATCH.watching():
         found = asked(service, *(told({"detections": [{"file": name, **box}]}) for name in names))
     assert WATCH.seen == []

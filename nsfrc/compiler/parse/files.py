@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -15,25 +16,29 @@ MAX_INCLUDES = 50
 _FOLDERS = ("kandinsky", "clevr", "examples", "library")
 
 
-def read(path: str | Path, found: Diagnostics, data: bytes | None = None) -> tuple[Sentence, ...]:
+def read(
+    path: str | Path, found: Diagnostics, data: bytes | None = None, within: Sequence[Path] | None = None
+) -> tuple[Sentence, ...]:
     """The sentences of a file, with those of the files it includes in place of each `include`.
 
     A file that is included twice is read once. data: what the file holds, for text that is not saved yet; `path`
-    is then what to call it. Raises NsfrcError when `path` itself cannot be read.
+    is then what to call it. within: folders in which files are included, where not all may be; those that ship always
+    are. Raises NsfrcError when `path` itself cannot be read.
     """
     path = Path(path)
     try:
         data = _read(path, MAX_BYTES) if data is None else data
     except (OSError, ValueError) as problem:
         raise NsfrcError(f"cannot read {path}: {_reason(problem)}") from None
-    return _Reader(found).sentences(path, data)
+    return _Reader(found, within).sentences(path, data)
 
 
 class _Reader:
     """Reads a file and its includes; knows which files are open and which are done."""
 
-    def __init__(self, found: Diagnostics):
+    def __init__(self, found: Diagnostics, within: Sequence[Path] | None):
         self._found = found
+        self._within = None if within is None else [folder.resolve() for folder in (*within, _root())]
         self._open: list[Path] = []
         self._done: set[Path] = set()
         self._left = MAX_BYTES
@@ -78,8 +83,15 @@ class _Reader:
             hint = ":- include('file.pl')."
             self._found.error("include-argument", argument.span, "include needs one file name", hint)
             return ()
-        path = locate(argument.name, includer.parent)
         broken = (Sentence(BROKEN, None, span, frozenset([ANY])),)
+        if not self._may_look(includer.parent / argument.name):  # not even whether it is there is looked at
+            path = _shipped(argument.name)
+        else:
+            path = locate(argument.name, includer.parent)
+        if not self._may_look(includer.parent / argument.name if path is None else path):
+            self._found.error("include-outside", argument.span, f"{argument} is not included from here",
+                              "files of the program's own folder are, and those that ship")
+            return broken
         if path is None:
             self._not_found(argument, includer.parent)
             return broken
@@ -98,6 +110,10 @@ class _Reader:
             self._found.error("include-unreadable", argument.span, f"cannot read {path}: {_reason(problem)}")
             return broken
         return self.sentences(path, data, span)
+
+    def _may_look(self, path: Path) -> bool:
+        """Whether a file may be included, wherever links lead."""
+        return self._within is None or any(_is_below(path, folder) for folder in self._within)
 
     def _not_found(self, argument: Name, folder: Path) -> None:
         why = _why_unreadable(folder / argument.name)
@@ -198,6 +214,13 @@ def _is_file(path: Path) -> bool:
     try:
         return path.is_file()
     except (OSError, ValueError):  # a name that no file can have, such as one with a NUL
+        return False
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    try:
+        return path.resolve().is_relative_to(folder)
+    except (OSError, ValueError, RuntimeError):  # a name that no file can have, or links in a circle
         return False
 
 
