@@ -168,7 +168,7 @@ class GroundProgram:
     @property
     def products(self) -> int:
         """Multiplications that one step needs: the nodes, and what is left to do in every row."""
-        factors = np.count_nonzero(self.factors != NOTHING)
+        factors = int(np.count_nonzero(self.factors != NOTHING))
         return len(self.nodes) + factors - (self.rows - len(rows_of(NOTHING, self.factors)))
 
     def with_rows(self, keep: np.ndarray, **changes: np.ndarray) -> GroundProgram:

@@ -8,6 +8,7 @@ far fewer rounds; and since a round changes few rows, how often pairs occur is k
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
@@ -117,8 +118,7 @@ class _Choice:
 
     def __init__(self, rows: np.ndarray, pairs: Pairs, tie_break: Callable[[np.ndarray], np.ndarray]) -> None:
         self.rows = rows
-        self._left, self._right = np.triu_indices(rows.shape[1], 1)
-        self._others, self._pair_with = _pairs_by_column(rows.shape[1])
+        self._left, self._right, self._others, self._pair_with = _columns(rows.shape[1])
         self._tie_break = tie_break
         self._codes, self._which = pairs.distinct, pairs.which.copy()
         self._once, self._counts = pairs.once, pairs.counts.copy()
@@ -182,7 +182,7 @@ class _Choice:
         """Numbers of the pairs of each row's node, in its column, with the row's other factors; none if it is done."""
         others = self.rows[rows[:, None], self._others[columns]]
         there = (others != NOTHING) & ~done[:, None]
-        codes = _pack(np.broadcast_to(nodes[:, None], others.shape)[there], others[there])
+        codes = _pack(nodes.repeat(there.sum(axis=1)), others[there])
         ties = self._tie_break(codes)
         numbers = self._numbers.of_new(ties) if fresh else self._numbers.of(ties)
         new = np.zeros(len(self._numbers.values) - len(self._codes), dtype=np.int64)
@@ -226,35 +226,38 @@ class _Numbers:
             self._order = np.argsort(self.values)
             self._sorted = self.values[self._order]
         each, back = _distinct(values)
-        at = np.searchsorted(self._sorted, each)
-        known = np.zeros(len(each), dtype=bool)
-        inside = at < len(self._sorted)
-        known[inside] = self._sorted[at[inside]] == each[inside]
+        at = self._sorted.searchsorted(each)
+        known = at < len(self._sorted)
+        known[known] = self._sorted[at[known]] == each[known]
         numbers = np.empty(len(each), dtype=np.int64)
         numbers[known] = self._order[at[known]]
-        numbers[~known] = self.of_new(each[~known])
+        numbers[~known] = self._add(each[~known])
         return numbers[back]
 
     def of_new(self, values: np.ndarray) -> np.ndarray:
         """As `of`, for values none of which has a number yet."""
         each, back = _distinct(values)
+        return self._add(each)[back]
+
+    def _add(self, values: np.ndarray) -> np.ndarray:
         first = len(self.values)
-        self.values = np.concatenate([self.values, each])
-        return first + back
+        self.values = np.concatenate([self.values, values])
+        return np.arange(first, len(self.values))
 
 
 def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Each value once, in increasing order, and which of them each value is."""
-    order = np.argsort(values)
+    order = values.argsort()
     ordered = values[order]
-    first = np.append(True, ordered[1:] != ordered[:-1])[: len(ordered)]
+    first = np.ones(len(values), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
     back = np.empty(len(values), dtype=np.int64)
-    back[order] = np.cumsum(first) - 1
+    back[order] = first.cumsum() - 1
     return ordered[first], back
 
 
 def _pairs(rows: np.ndarray) -> Pairs:
-    left, right = np.triu_indices(rows.shape[1], 1)
+    left, right, _, _ = _columns(rows.shape[1])
     seen = np.zeros(rows.max(initial=0) + 2, dtype=bool)
     seen[rows] = True
     values = np.flatnonzero(seen[:-1])
@@ -280,13 +283,17 @@ def _pairs(rows: np.ndarray) -> Pairs:
     return Pairs(distinct, which, counts, not again.any())
 
 
-def _pairs_by_column(width: int) -> tuple[np.ndarray, np.ndarray]:
-    """By column: the other columns, and which of the pairs of columns each makes with it: [width, width - 1] both."""
-    number = np.zeros((width, width), dtype=np.int64)
+@cache
+def _columns(width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Left and right columns of every pair of them; by column, the others, and which pair each makes with it.
+
+    [pairs], [pairs], [width, width - 1], [width, width - 1]
+    """
     left, right = np.triu_indices(width, 1)
+    number = np.zeros((width, width), dtype=np.int64)
     number[left, right] = number[right, left] = np.arange(len(left))
     others = np.array([[other for other in range(width) if other != one] for one in range(width)])
-    return others, number[np.arange(width)[:, None], others]
+    return left, right, others, number[np.arange(width)[:, None], others]
 
 
 def _codes(rows: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
