@@ -32,7 +32,7 @@ def equal_rows(program: GroundProgram, some: np.ndarray, others: np.ndarray) -> 
     """Whether rows are the same multisets of slots as others, compared one by one; no factor is `true`."""
     for first in range(0, len(some), BLOCK):
         one, other = some[first : first + BLOCK], others[first : first + BLOCK]
-        spelt = [np.sort(program.factors.take(rows, axis=0), axis=1) for rows in (one, other)]
-        if not np.array_equal(*spelt):
+        mine, theirs = (np.sort(program.factors.take(rows, axis=0), axis=1) for rows in (one, other))
+        if not np.array_equal(mine, theirs):
             return False
     return bool((program.power[some] == program.power[others]).all())
