@@ -226,3 +226,8 @@ def did_you_mean(word: str, known: Iterable[str]) -> str | None:
 
     close = difflib.get_close_matches(word, [other for other in known if len(other) <= MAX_COMPARED], n=1, cutoff=0.6)
     return f"did you mean {close[0]}?" if close else None
+
+
+def count(number: int, noun: str) -> str:
+    """`1 row`, `2,000 rows`."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

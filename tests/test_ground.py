@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 import pytest
 
 from nsfrc.compiler import ir
-from nsfrc.compiler.ground import components, ground, injective, sizes
-from nsfrc.compiler.grounded import NOTHING, GroundProgram
+from nsfrc.compiler.ground import components, ground, ground_live, injective, sizes
+from nsfrc.compiler.grounded import BLOCK, NOTHING, GroundProgram, over_factors, rows_of
 from nsfrc.compiler.herbrand import Herbrand
 from nsfrc.compiler.passes.live import live
 from nsfrc.compiler.verify import verify_ground
@@ -244,3 +244,29 @@ def test_too_many_pairs_of_clauses_and_atoms_are_refused(monkeypatch: pytest.Mon
     with pytest.raises(CompileError, match="2 clauses × 27 ground atoms are 54 pairs; the limit is 50"):
         ground(program, Diagnostics(), 50)
     ground(program, Diagnostics(), 54)
+
+
+@pytest.mark.parametrize("name", [*SMALL, "twopairs", "nine_circles", *(f"random {seed}" for seed in range(30))])
+def test_live_rows_are_those_of_the_program_that_is_spelt_out(name: str) -> None:
+    if name in SHIPPED:
+        program = shipped(name).program
+    else:
+        program = small(name) if name in SMALL else random_typed(int(name.split()[1]))
+    whole = grounded(program)
+    wanted, (found, counted) = live(whole), ground_live(program, Diagnostics())
+    assert counted == (whole.active, whole.rows, whole.products)
+    for field in fields(GroundProgram):
+        mine, theirs = getattr(found, field.name), getattr(wanted, field.name)
+        if isinstance(theirs, np.ndarray):
+            assert mine.dtype == theirs.dtype and np.array_equal(mine, theirs), field.name
+    assert live(found) is found
+
+
+def test_rows_are_looked_at_block_by_block() -> None:
+    rng = np.random.default_rng(0)
+    factors = rng.integers(NOTHING, 5, (2 * BLOCK + 3, 4)).astype(np.int32)
+    table = np.array([3, 5, 7, 11, 13, 0])  # the last one for NOTHING
+    assert np.array_equal(over_factors(np.add, table, factors), table[factors].sum(axis=1))
+    some = rng.integers(0, len(factors), BLOCK + 1)
+    assert np.array_equal(over_factors(np.maximum, table, factors, some), table[factors[some]].max(axis=1))
+    assert rows_of(NOTHING, factors).tolist() == np.flatnonzero((factors == NOTHING).all(axis=1)).tolist()

@@ -28,7 +28,7 @@ LAYERS: tuple[set[str], ...] = (
     {"compiler.parse", "compiler.check"},
     {"compiler.formatting"},
     {"compiler.herbrand", "compiler.filters", "compiler.grounded"},
-    {"compiler.graph", "compiler.choices", "compiler.counting"},
+    {"compiler.graph", "compiler.choices", "compiler.counting", "compiler.row_layout"},
     {"compiler.ground"},
     {"compiler.reach", "compiler.passes"},
     {"compiler.plan"},

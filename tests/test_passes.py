@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import fields
 from functools import cache
 
@@ -10,7 +11,7 @@ import numpy as np
 import pytest
 
 from nsfrc.compiler import ir, passes
-from nsfrc.compiler.grounded import GroundProgram
+from nsfrc.compiler.grounded import NOTHING, GroundProgram
 from nsfrc.compiler.passes import PIPELINES
 from nsfrc.compiler.passes.greedy import MOST_FACTORS, Products
 from nsfrc.compiler.plan import lower
@@ -227,3 +228,35 @@ def test_long_bodies_are_halved_before_their_pairs_are_counted(monkeypatch: pyte
     assert products.shrink(rows).shape == (2, 2)
     assert max(seen) <= MOST_FACTORS
     assert len(products.nodes()) < 2 * 899  # equal stretches share
+
+
+def shrunk_slowly(rows: list[list[int]], slots: int) -> tuple[list[list[int]], list[tuple[int, int]]]:
+    """Rows of two factors and the nodes: all pairs counted anew in every round, which replaces each row's first choice
+    where that is the first choice of all rows with the pair."""
+    nodes: list[tuple[int, int]] = []
+    while True:
+        pairs = [list(itertools.combinations(sorted(row), 2)) if len(row) > 2 else [] for row in rows]
+        count = Counter(pair for of_row in pairs for pair in of_row)
+        choice = [min(of_row, key=lambda pair: (-count[pair], pair)) if of_row else None for of_row in pairs]
+        wins = {pair for pair in choice if pair and all(mine == pair for mine, of_row in zip(choice, pairs, strict=True)
+                                                        if pair in of_row)}
+        nodes += sorted(wins - set(nodes))
+        if not wins:
+            return rows, nodes
+        for row, pair in zip(rows, choice, strict=True):
+            if pair in wins:
+                row.remove(pair[0])
+                row.remove(pair[1])
+                row.append(slots + nodes.index(pair))
+
+
+@pytest.mark.parametrize("seed", range(sample(20, 200)))
+def test_common_pairs_are_those_of_counting_anew_in_every_round(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    slots, width = int(rng.integers(3, 12)), int(rng.integers(3, 8))
+    rows = rng.integers(-1, slots, (int(rng.integers(1, 60)), width))  # factors that repeat, and places that are empty
+    products = Products(slots)
+    found = products.shrink(rows)
+    wanted, nodes = shrunk_slowly([[int(f) for f in row if f != NOTHING] for row in rows], slots)
+    assert products.nodes().tolist() == [list(node) for node in nodes]
+    assert [sorted(int(f) for f in row if f != NOTHING) for row in found] == [sorted(row) for row in wanted]

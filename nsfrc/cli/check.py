@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,7 +10,7 @@ import click
 
 from nsfrc.cli.choices import parse_slots, programs
 from nsfrc.cli.lazy import without_numpy_threads
-from nsfrc.errors import Diagnostic, NsfrcError
+from nsfrc.errors import Diagnostic, NsfrcError, count
 from nsfrc.records import dataclass
 
 if TYPE_CHECKING:
@@ -83,6 +82,8 @@ def command(
         if not as_json:
             click.echo(_text(verdict))
     if as_json:
+        import json  # most calls do without
+
         click.echo(json.dumps({"files": [_data(verdict) for verdict in verdicts]}, indent=1))
     raise SystemExit(0 if all(verdict.ok for verdict in verdicts) else 1)
 
@@ -135,8 +136,6 @@ def _text(verdict: Verdict) -> str:
 
 
 def _summary(verdict: Verdict) -> str:
-    from nsfrc.compiler.report import count
-
     found = verdict.found
     parts = [count(number, noun) for number, noun in ((found.errors, "error"), (found.warnings, "warning")) if number]
     if found.clauses is not None and found.atoms is not None:

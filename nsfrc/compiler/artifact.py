@@ -18,11 +18,12 @@ from safetensors.numpy import save as to_bytes
 from nsfrc import __version__
 from nsfrc.compiler import ir
 from nsfrc.compiler.graph import cycle_through_count, with_cycles
-from nsfrc.compiler.ground import Rows, with_rows_of
+from nsfrc.compiler.ground import with_rows_of
 from nsfrc.compiler.grounded import NOTHING, GroundProgram
 from nsfrc.compiler.herbrand import Herbrand
 from nsfrc.compiler.levels import AnyPlan, LevelPlan, LevelSizes
 from nsfrc.compiler.plan import Plan, Sizes, small
+from nsfrc.compiler.row_layout import Rows
 from nsfrc.compiler.stored import Misshapen, from_data, to_data
 from nsfrc.compiler.verify import Invalid, verify_ground, verify_levels, verify_plan
 from nsfrc.compiler.well_formed import well_formed

@@ -15,13 +15,14 @@ from functools import lru_cache
 
 import numpy as np
 
-from nsfrc.compiler import ir
+from nsfrc.compiler import ir, row_layout
 from nsfrc.compiler.counting import counts_of
 from nsfrc.compiler.filters import holds
 from nsfrc.compiler.goal_text import GoalText
 from nsfrc.compiler.graph import cycle_through_count, with_cycles
 from nsfrc.compiler.grounded import NOTHING, GroundProgram
 from nsfrc.compiler.herbrand import FALSE, TRUE, Herbrand
+from nsfrc.compiler.row_layout import Piece, Rows, SpeltOut
 from nsfrc.errors import Diagnostics
 from nsfrc.records import dataclass
 
@@ -45,37 +46,62 @@ class Size:
 
 
 def ground(program: ir.Program, found: Diagnostics, max_rows: int = MAX_ROWS) -> GroundProgram:
-    """Ground every clause; adds to `found` and raises when the program is too large."""
+    """Ground every clause; adds to `found` and raises when the program is too large.
+
+    Under `paper` with every pair and padding row spelt out, as the index tensor has them.
+    """
+    if program.anchored:
+        return ground_live(program, found, max_rows)[0]
+    herbrand, pieces, substitutions = _pieces(program, found, max_rows)
+    rows = row_layout.spelt_out(pieces, herbrand.size, substitutions, longest_body(program))
+    return with_rows_of(program, herbrand, substitutions, rows)
+
+
+def ground_live(
+    program: ir.Program, found: Diagnostics, max_rows: int = MAX_ROWS
+) -> tuple[GroundProgram, SpeltOut]:
+    """As `ground`, without the rows that are all false (see passes/live.py), which are only counted."""
+    herbrand, pieces, substitutions = _pieces(program, found, max_rows)
+    length = longest_body(program)
+    if program.anchored:
+        grounded = with_cycles(with_rows_of(program, herbrand, substitutions, row_layout.possible(pieces, length)))
+        _refuse_counts(program, grounded, found, max_rows)
+        return grounded, SpeltOut(herbrand.size, grounded.rows, grounded.products)
+    spelt_out = row_layout.counted(pieces, herbrand.size, substitutions, length)
+    return with_rows_of(program, herbrand, substitutions, row_layout.live(pieces, length)), spelt_out
+
+
+def _pieces(program: ir.Program, found: Diagnostics, max_rows: int) -> tuple[Herbrand, list[Piece], int]:
+    """The ground atoms, the clauses one by one, and S."""
     if not program.clauses:
         hint = "add a clause, such as kp(X) :- in(O, X)."
         found.error("no-clauses", None, f"{program.name} has no clauses", hint)
         found.stop()
     herbrand = Herbrand.of(program.types, program.predicates, program.apart)
     _refuse_explosion(program, herbrand, found, max_rows)
-    pieces = [_ground_clause(clause, program, herbrand) for clause in program.clauses]
-    substitutions = max([1, *(int(p.counts.max(initial=0)) for p in pieces)])
-    if program.anchored:
-        rows = _possible(pieces, longest_body(program))
-        grounded = with_cycles(with_rows_of(program, herbrand, substitutions, rows))
-        _refuse_counts(program, grounded, found, max_rows)
-        return grounded
-    rows = _spelt_out(pieces, herbrand.size, substitutions, longest_body(program))
-    return with_rows_of(program, herbrand, substitutions, rows)
+    grounder = _Grounder(program, herbrand)
+    pieces = [grounder.piece(clause) for clause in program.clauses]
+    return herbrand, pieces, max([1, *(int(piece.counts.max(initial=0)) for piece in pieces)])
 
 
 def sizes(program: ir.Program, herbrand: Herbrand) -> list[Size]:
     """Count heads and assignments of every clause without enumerating them; filters not applied."""
-    return [_size(clause, program, herbrand) for clause in program.clauses]
+    heads: dict[tuple[object, ...], int] = {}
+    return [_size(clause, program, herbrand, heads) for clause in program.clauses]
 
 
-def _size(clause: ir.Clause, program: ir.Program, herbrand: Herbrand) -> Size:
+def _size(clause: ir.Clause, program: ir.Program, herbrand: Herbrand, known: dict[tuple[object, ...], int]) -> Size:
+    """known: how many ground atoms unify with heads, by predicate and arguments."""
     free = tuple(_free_variables(clause).items())
     assignments = 1
     for datatype, variables in free:
         constants = len(herbrand.type_by_name[datatype].constants)
         apart = datatype in program.apart
         assignments *= math.perm(constants, len(variables)) if apart else constants ** len(variables)
-    return Size(len(_head_bindings(clause, herbrand)[0]), assignments, tuple((t, tuple(vs)) for t, vs in free))
+    head = clause.head.name, *[(type(term), term.name) for term in clause.head.args]
+    if head not in known:
+        known[head] = len(_head_bindings(clause, herbrand)[0])
+    return Size(known[head], assignments, tuple((t, tuple(vs)) for t, vs in free))
 
 
 def _refuse_explosion(program: ir.Program, herbrand: Herbrand, found: Diagnostics, max_rows: int) -> None:
@@ -211,34 +237,86 @@ def _assignments(
     return columns, count
 
 
-@dataclass(frozen=True)
-class _Piece:
-    """One grounded clause: its heads, rows for each, and the body atoms of every row."""
+@dataclass(frozen=True, eq=False)
+class _Space:
+    """What heads and variables of a clause may be; clauses that are alike but for names have the same.
 
-    heads: np.ndarray  # [heads] atoms
-    counts: np.ndarray  # [heads] rows
-    body: np.ndarray  # [rows, body length] atoms, head by head
+    values: of each variable, by number, to be broadcast to [heads, assignments]; keep: which of these are kept, None
+    for all. columns: body atoms under all that are kept, by predicate and arguments, of which numbers are variables.
+    """
+
+    heads: np.ndarray
+    shape: tuple[int, int]
+    values: tuple[np.ndarray, ...]
+    keep: np.ndarray | None
+    counts: np.ndarray
+    columns: dict[tuple[str | int, ...], np.ndarray]
 
 
-def _ground_clause(clause: ir.Clause, program: ir.Program, herbrand: Herbrand) -> _Piece:
-    heads, bound = _head_bindings(clause, herbrand)
-    if not len(heads):  # no row whatever the assignments, which nothing bounds then
-        return _Piece(heads, np.zeros(0, dtype=np.int64), np.empty((0, len(clause.body)), dtype=np.int32))
-    free, count = _assignments(clause, program, herbrand)
-    shape = (len(heads), count)
-    values = {name: v[:, None] for name, v in bound.items()} | {name: v[None, :] for name, v in free.items()}
-    keep = np.ones(shape, dtype=bool)
-    for condition in clause.filters:
-        keep &= holds(condition, clause, values, herbrand)
-    if program.anchored:
-        for one, other in _kept_from_head(clause, program):
-            keep &= values[one] != values[other]
-    whole = keep.all()
-    body = np.empty((int(keep.sum()), len(clause.body)), dtype=np.int32)
-    for column, atom in enumerate(clause.body):
-        atoms = np.broadcast_to(_indices(atom, values, herbrand), shape)
-        body[:, column] = atoms.ravel() if whole else atoms[keep]
-    return _Piece(heads, keep.sum(axis=1), body)
+class _Grounder:
+    """Grounds clauses one by one; small spaces, which many of them share, are kept."""
+
+    def __init__(self, program: ir.Program, herbrand: Herbrand) -> None:
+        self._program, self._herbrand = program, herbrand
+        self._spaces: dict[tuple[object, ...], _Space] = {}
+
+    def piece(self, clause: ir.Clause) -> Piece:
+        free = _free_variables(clause)
+        number: dict[str, int] = {}
+        for variable in clause.head.variables():
+            number.setdefault(variable.name, len(number))
+        head = tuple(number[term.name] if isinstance(term, ir.Var) else term.name for term in clause.head.args)
+        for variables in free.values():
+            for name in variables:
+                number[name] = len(number)
+        key = clause.head.key, head, tuple((datatype, len(names)) for datatype, names in free.items())
+        space = self._spaces.get(key) or self._space(clause, number)
+        small = space.shape[0] * space.shape[1] <= KEPT_WAYS
+        if small:
+            self._spaces[key] = space
+        if clause.filters and len(space.heads):
+            return self._filtered(clause, space, number)
+        body = np.empty((int(space.counts.sum()), len(clause.body)), dtype=np.int32)
+        if len(body):
+            for column, atom in enumerate(clause.body):
+                body[:, column] = self._column(atom, space, number, small)
+        return Piece(space.heads, space.counts, body)
+
+    def _space(self, clause: ir.Clause, number: dict[str, int]) -> _Space:
+        heads, bound = _head_bindings(clause, self._herbrand)
+        if not len(heads):  # no row whatever the assignments, which nothing bounds then
+            return _Space(heads, (0, 0), (), None, np.zeros(0, dtype=np.int64), {})
+        free, count = _assignments(clause, self._program, self._herbrand)
+        values = {name: v[:, None] for name, v in bound.items()} | {name: v[None, :] for name, v in free.items()}
+        keep = None
+        if self._program.anchored:
+            for one, other in _kept_from_head(clause, self._program):
+                different = np.broadcast_to(values[one] != values[other], (len(heads), count))
+                keep = different if keep is None else keep & different
+        counts = np.full(len(heads), count, dtype=np.int64) if keep is None else keep.sum(axis=1)
+        return _Space(heads, (len(heads), count), tuple(values[name] for name in number), keep, counts, {})
+
+    def _filtered(self, clause: ir.Clause, space: _Space, number: dict[str, int]) -> Piece:
+        values = dict(zip(number, space.values, strict=True))
+        keep = np.ones(space.shape, dtype=bool) if space.keep is None else space.keep.copy()
+        for condition in clause.filters:
+            keep &= holds(condition, clause, values, self._herbrand)
+        body = np.empty((int(keep.sum()), len(clause.body)), dtype=np.int32)
+        for column, atom in enumerate(clause.body):
+            body[:, column] = np.broadcast_to(_indices(atom, values, self._herbrand), space.shape)[keep]
+        return Piece(space.heads, keep.sum(axis=1), body)
+
+    def _column(self, atom: ir.Atom, space: _Space, number: dict[str, int], keep: bool) -> np.ndarray:
+        """A body atom in every row."""
+        key = atom.name, *[number[term.name] if isinstance(term, ir.Var) else term.name for term in atom.args]
+        column = space.columns.get(key)
+        if column is None:
+            values = dict(zip(number, space.values, strict=True))
+            atoms = np.broadcast_to(_indices(atom, values, self._herbrand), space.shape)
+            column = atoms.ravel() if space.keep is None else atoms[space.keep]
+            if keep:
+                space.columns[key] = column
+        return column
 
 
 def _kept_from_head(clause: ir.Clause, program: ir.Program) -> Iterator[tuple[str, str]]:
@@ -277,55 +355,11 @@ def components(clause: ir.Clause, length: int) -> list[int]:
 
     seen: dict[str, int] = {}
     for i, atom in enumerate(clause.body):
-        for name in {v.name for v in atom.variables()} & free:
-            one, other = first_of(seen.setdefault(name, i)), first_of(i)
-            parent[max(one, other)] = min(one, other)
+        for term in atom.args:
+            if isinstance(term, ir.Var) and term.name in free and (before := seen.setdefault(term.name, i)) != i:
+                one, other = first_of(before), first_of(i)
+                parent[max(one, other)] = min(one, other)
     return [first_of(i) for i in range(length)]
-
-
-@dataclass(frozen=True)
-class Rows:
-    """The rows of all clauses, as `GroundProgram` has them: what does not follow from the program without grounding."""
-
-    pair_clause: np.ndarray
-    pair_head: np.ndarray
-    pair_start: np.ndarray
-    factors: np.ndarray
-    power: np.ndarray
-    multiplicity: np.ndarray
-
-
-def _spelt_out(pieces: list[_Piece], atoms: int, substitutions: int, length: int) -> Rows:
-    """Lay the clauses' rows under each other, with the padding rows spelt out."""
-    padded = [_with_padding(piece, atoms, substitutions, length) for piece in pieces]
-    return Rows(
-        pair_clause=np.repeat(np.arange(len(pieces), dtype=np.int32), atoms),
-        pair_head=np.tile(np.arange(atoms, dtype=np.int32), len(pieces)),
-        pair_start=np.cumsum(np.concatenate([np.zeros(1, np.int64), *(p[0] for p in padded)])),
-        factors=np.concatenate([p[1] for p in padded]),
-        power=np.concatenate([p[2] for p in padded]),
-        multiplicity=np.concatenate([p[3] for p in padded]),
-    )
-
-
-def _possible(pieces: list[_Piece], length: int) -> Rows:
-    """The rows that may hold: under `anchored` one with a false atom adds nothing, and none is padding."""
-    parts = []
-    for number, piece in enumerate(pieces):
-        heads = np.repeat(piece.heads, piece.counts)
-        possible = (piece.body != FALSE).all(axis=1)
-        factors = np.full((int(possible.sum()), length), NOTHING, dtype=np.int32)
-        factors[:, : piece.body.shape[1]] = piece.body[possible]
-        parts.append((number, heads[possible], factors))
-    heads = np.concatenate([part[1] for part in parts]).astype(np.int32)
-    clause = np.repeat(np.arange(len(parts), dtype=np.int32), [len(part[1]) for part in parts])
-    first = np.flatnonzero(np.r_[True, (np.diff(heads) != 0) | (np.diff(clause) != 0)][: len(heads)])
-    return Rows(
-        pair_clause=clause[first], pair_head=heads[first],
-        pair_start=np.append(first, len(heads)).astype(np.int64),
-        factors=np.concatenate([part[2] for part in parts]),
-        power=np.zeros(len(heads), dtype=np.int32), multiplicity=np.ones(len(heads), dtype=np.int64),
-    )
 
 
 def with_rows_of(program: ir.Program, herbrand: Herbrand, substitutions: int, rows: Rows) -> GroundProgram:
@@ -349,30 +383,6 @@ def with_rows_of(program: ir.Program, herbrand: Herbrand, substitutions: int, ro
 def longest_body(program: ir.Program) -> int:
     """L of the index tensor."""
     return max([1, *(len(clause.body) for clause in program.clauses)])
-
-
-def _with_padding(
-    piece: _Piece, atoms: int, substitutions: int, length: int
-) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Rows of one clause for every ground atom: (rows per atom, factors, power, multiplicity).
-
-    A head with fewer than S rows gets one all-false row that stands for the missing ones.
-    """
-    real = np.zeros(atoms, dtype=np.int64)
-    real[piece.heads] = piece.counts
-    missing = substitutions - real
-    per_atom = real + (missing > 0)
-    last = np.cumsum(per_atom)
-    is_padding = np.zeros(last[-1], dtype=bool)
-    is_padding[last[missing > 0] - 1] = True
-    n = piece.body.shape[1]
-    factors = np.full((len(is_padding), length), FALSE, dtype=np.int32)
-    factors[~is_padding, :n] = piece.body
-    factors[~is_padding, n:] = NOTHING
-    power = np.where(is_padding, 0, length - n).astype(np.int32)
-    multiplicity = np.ones(len(is_padding), dtype=np.int64)
-    multiplicity[is_padding] = missing[missing > 0]
-    return per_atom, factors, power, multiplicity
 
 
 def _constants(program: ir.Program, herbrand: Herbrand) -> tuple[np.ndarray, np.ndarray]:

@@ -19,6 +19,7 @@ from nsfrc.compiler.herbrand import FALSE, TRUE, Herbrand
 from nsfrc.records import dataclass
 
 NOTHING = -1  # fills up factor columns; a product over nothing is 1
+BLOCK = 8192  # rows that are looked at together: what is in between then stays in the processor's cache
 
 
 @dataclass(frozen=True, eq=False)
@@ -167,19 +168,21 @@ class GroundProgram:
     @property
     def products(self) -> int:
         """Multiplications that one step needs: the nodes, and what is left to do in every row."""
-        width = (self.factors != NOTHING).sum(axis=1)
-        return len(self.nodes) + int(np.maximum(width - 1, 0).sum())
+        factors = int(np.count_nonzero(self.factors != NOTHING))
+        return len(self.nodes) + factors - (self.rows - len(rows_of(NOTHING, self.factors)))
 
     def with_rows(self, keep: np.ndarray, **changes: np.ndarray) -> GroundProgram:
         """Keep some rows (indices, in pair order) and drop pairs that are left without any."""
         pair = self.pair_of_row[keep]
-        kept, counts = np.unique(pair, return_counts=True)
-        rows = {"factors": self.factors[keep], "power": self.power[keep], "multiplicity": self.multiplicity[keep]}
+        first = np.flatnonzero(np.append(True, pair[1:] != pair[:-1])[: len(pair)])
+        kept = pair[first]
+        rows = {"factors": self.factors.take(keep, axis=0), "power": self.power[keep],
+                "multiplicity": self.multiplicity[keep]}
         return replace(
             self,
             pair_clause=self.pair_clause[kept],
             pair_head=self.pair_head[kept],
-            pair_start=np.concatenate([[0], np.cumsum(counts)]).astype(np.int64),
+            pair_start=np.append(first, len(pair)).astype(np.int64),
             **{**rows, **changes},
         )
 
@@ -188,3 +191,22 @@ def distinct(values: np.ndarray) -> np.ndarray:
     """Each value once, in increasing order: `np.unique`, which imports all of numpy.ma."""
     values = np.sort(values)
     return values[np.append(True, values[1:] != values[:-1])] if len(values) else values
+
+
+def over_factors(
+    reduce: np.ufunc, table: np.ndarray, factors: np.ndarray, rows: np.ndarray | None = None
+) -> np.ndarray:
+    """`reduce` of `table`'s entries for the factors of each row, or of some rows; the last entry is NOTHING's."""
+    count = len(factors) if rows is None else len(rows)
+    result = np.empty(count, dtype=table.dtype)
+    for first in range(0, count, BLOCK):
+        block = slice(first, first + BLOCK)
+        some = factors[block] if rows is None else factors.take(rows[block], axis=0)
+        reduce.reduce(table.take(some.T, mode="wrap"), axis=0, out=result[block])  # NOTHING, -1, finds the last one
+    return result
+
+
+def rows_of(factor: int, factors: np.ndarray) -> np.ndarray:
+    """Rows that have this factor in every column; most are told by their first."""
+    rows = np.flatnonzero(factors[:, 0] == factor)
+    return rows[(factors.take(rows, axis=0) == factor).all(axis=1)]

@@ -10,7 +10,7 @@ import numpy as np
 from nsfrc.compiler import ir
 from nsfrc.compiler.check.vocabulary import text
 from nsfrc.compiler.ground import Size, sizes
-from nsfrc.compiler.grounded import GroundProgram, distinct
+from nsfrc.compiler.grounded import GroundProgram, distinct, over_factors
 from nsfrc.errors import Diagnostic, Diagnostics
 from nsfrc.records import dataclass
 
@@ -41,7 +41,7 @@ def reach(program: GroundProgram) -> Reach:
     head_of_row, waiting = program.pair_head[program.pair_of_row], np.arange(program.rows)
     while True:
         step += 1
-        settled = np.append(depth != NEVER, True)[program.factors[waiting]].all(axis=1)  # NOTHING finds the last one
+        settled = over_factors(np.logical_and, np.append(depth != NEVER, True), program.factors, waiting)
         holds[waiting[settled]] = True
         fresh = _put(depth, head_of_row[waiting[settled]], step)
         waiting = waiting[~settled]

@@ -11,6 +11,7 @@ from nsfrc.compiler.ir import CHANCE, COMPARED
 from nsfrc.compiler.levels import AnyPlan, LevelPlan
 from nsfrc.compiler.passes import ALL
 from nsfrc.compiler.stages import Compilation, Stage
+from nsfrc.errors import count
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -187,11 +188,6 @@ def _choices(blocks: Sequence[dict[str, int]] | None) -> list[str]:
         return []
     by_level = ", ".join(f"{number:,} in level {i}" for i, number in enumerate(choices, 1) if number)
     return [f"negations and counts: {count(sum(choices), 'choice')} between two values ({by_level})"]
-
-
-def count(number: int, noun: str) -> str:
-    """`1 row`, `2,000 rows`."""
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
 def percent(share: float) -> str:

@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from nsfrc.compiler import ir, passes
+from nsfrc.compiler import ir
 from nsfrc.compiler.check import check
-from nsfrc.compiler.ground import MAX_ROWS, ground
+from nsfrc.compiler.ground import MAX_ROWS, ground, ground_live
 from nsfrc.compiler.grounded import GroundProgram
 from nsfrc.compiler.parse import find_program, read
-from nsfrc.compiler.passes.live import live
 from nsfrc.compiler.reach import DEFAULT_STEPS, check_reach
+from nsfrc.compiler.row_layout import SpeltOut
 from nsfrc.compiler.syntax import Sentence
 from nsfrc.compiler.well_formed import well_formed
 from nsfrc.errors import Diagnostic, Diagnostics, NsfrcError
@@ -44,6 +44,7 @@ class Options:
 
 
 DEFAULT = Options()
+LIVE = "live"  # the pass that leaves out what grounding need not spell out
 
 
 @dataclass(frozen=True)
@@ -60,14 +61,14 @@ class Stage:
 class Checked:
     """A program that was read, checked and grounded: all that can be wrong with it has been said.
 
-    spelt_out: every pair and padding row, as the passes take it in; ground: its live rows.
+    ground: its live rows; spelt_out: how much every pair and padding row would be.
     """
 
     source: Path
     syntax: tuple[Sentence, ...]
     program: ir.Program
-    spelt_out: GroundProgram
     ground: GroundProgram
+    spelt_out: SpeltOut
     depth: int
     warnings: tuple[Diagnostic, ...]
 
@@ -157,10 +158,9 @@ def _grounded(
     clock: Clock,
 ) -> Checked:
     with clock("ground"):
-        spelt_out = ground(program, found, options.max_rows)
-        grounded = spelt_out if program.anchored else live(spelt_out)
+        grounded, spelt_out = ground_live(program, found, options.max_rows)
         depth = check_reach(program, grounded, found)
-    return Checked(source, sentences, program, spelt_out, grounded, depth, found.warnings())
+    return Checked(source, sentences, program, grounded, spelt_out, depth, found.warnings())
 
 
 def complete(checked: Checked, options: Options = DEFAULT) -> Compilation:
@@ -174,7 +174,11 @@ def _finish(checked: Checked, options: Options, clock: Clock) -> Compilation:
     program, depth = checked.program, checked.depth
     with clock("passes"):
         as_given = checked.ground.suffice(program.settings.steps)
-        stages, final = optimise(checked.spelt_out, program.settings.semantics, options.skip, as_given)
+        start = checked.ground
+        if not program.anchored and LIVE in options.skip:
+            start = ground(program, Diagnostics(), options.max_rows)
+        first = Stage("ground", *checked.spelt_out)
+        stages, final = optimise(start, first, program.settings.semantics, options.skip, as_given)
     with clock("lower"):
         plan = lower_as(program.settings.semantics, final)
     return Compilation(
@@ -193,10 +197,12 @@ def _steps(program: ir.Program, plan: AnyPlan, depth: int) -> int:
 
 
 def optimise(
-    program: GroundProgram, semantics: str, skip: Collection[str] = (), as_given: bool = True
+    program: GroundProgram, first: Stage, semantics: str, skip: Collection[str] = (), as_given: bool = True
 ) -> tuple[tuple[Stage, ...], GroundProgram]:
-    """Run the passes; returns what each left and the last result. as_given: see `passes.run`."""
-    stages = [_stage("ground", program)]
+    """Run the passes; returns what each left, behind `first`, and the last result. as_given: see `passes.run`."""
+    from nsfrc.compiler import passes  # `nsfrc check` runs none
+
+    stages = [first]
     for name, program in passes.run(program, semantics, skip, as_given=as_given):  # noqa: B020 (each pass feeds the next)
         stages.append(_stage(name, program))
     return tuple(stages), program

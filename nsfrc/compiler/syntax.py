@@ -98,13 +98,36 @@ class ListTerm:
 
 @dataclass(frozen=True, slots=True)
 class Compound:
-    """A name applied to arguments: `color(X, red)`, or an operator applied to operands: `X = red`."""
+    """A name applied to arguments: `color(X, red)`, or an operator applied to operands: `X = red`.
+
+    Spans take most of the memory of a text, so those that follow from others are None here. written: from the first
+    operand to the last; name_written: where it begins, as long as the name.
+    """
 
     name: str
     args: tuple[Term, ...]
-    span: Span = _span()
-    name_span: Span = _span()
+    written: Span | None = field(compare=False, repr=False)
+    name_written: Span | None = field(compare=False, repr=False)
     depth: int = field(default=1, compare=False, repr=False)
+
+    @property
+    def span(self) -> Span:
+        if self.written is not None:
+            return self.written
+        first: Term = self
+        last: Term = self
+        while isinstance(first, Compound) and first.written is None:  # chains may be long
+            first = first.args[0]
+        while isinstance(last, Compound) and last.written is None:
+            last = last.args[-1]
+        return first.span.to(last.span)
+
+    @property
+    def name_span(self) -> Span:
+        if self.name_written is not None:
+            return self.name_written
+        span = self.span
+        return Span(span.source, span.line, span.column, span.line, span.column + len(self.name))
 
     def __str__(self) -> str:
         if calls(self, ",", 2):
@@ -127,12 +150,21 @@ class Sentence:
 
     A BROKEN sentence has a syntax error, has been reported and has no term; `words` are the names
     in it, so that `check` does not complain about names that it may well have defined.
+    written: its span, or None where that is its term's and the '.' right behind it.
     """
 
     kind: str
     term: Term | None
-    span: Span = _span()
+    written: Span | None = field(compare=False, repr=False)
     words: frozenset[str] = frozenset()
+
+    @property
+    def span(self) -> Span:
+        if self.written is not None:
+            return self.written
+        assert self.term is not None
+        span = self.term.span
+        return Span(span.source, span.line, span.column, span.end_line, span.end_column + 1)
 
     def __str__(self) -> str:
         lead = {DIRECTIVE: ":- ", QUERY: "?- "}.get(self.kind, "")

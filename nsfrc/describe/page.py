@@ -8,8 +8,9 @@ from itertools import pairwise
 from typing import Any
 
 from nsfrc.compiler.ir import ANCHORED, PAPER
-from nsfrc.compiler.report import count, how_it_reasons, percent, size
+from nsfrc.compiler.report import how_it_reasons, percent, size
 from nsfrc.describe.phrases import listed
+from nsfrc.errors import count
 
 WIDTH = 100
 FACTS_SHOWN = 6

@@ -52,7 +52,7 @@ def _without(head: Term, term: Term, alone: bool) -> Plain:
     if not calls(term, ":-", 2):
         return Plain(rest, term, annotation)
     # Of several heads each is a sentence of its own, also for messages.
-    written = replace(term, args=(rest, term.args[1]), span=term.span if alone else head.span)
+    written = replace(term, args=(rest, term.args[1]), written=term.span if alone else head.span)
     return Plain(written, term, annotation)
 
 

@@ -59,7 +59,7 @@ class Builder(Transformer):
         # A chain a, b, c, ... is walked in a loop, so only its left operands count as deeper.
         deeper = right.depth if name in (",", ";") else right.depth + 1
         depth = self._depth(max(left.depth + 1, deeper), operator)
-        return Compound(name, (left, right), left.span.to(right.span), self._span(operator), depth)
+        return Compound(name, (left, right), None, self._span(operator), depth)
 
     def prefix(self, operator: Token, operand: Term) -> Term:
         span = self._span(operator)

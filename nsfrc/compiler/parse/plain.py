@@ -91,10 +91,9 @@ class Plain:
                 args.append(Number(int(text), span))
             else:
                 args.append(Name(known.setdefault(text, text), span))
-        name = known.setdefault(fact[1], fact[1])
         whole = Span(source, line, column, line, end - 1 - before)
-        term = Compound(name, tuple(args), whole, Span(source, line, column, line, column + len(name)), 2)
-        return Sentence(CLAUSE, term, Span(source, line, column, line, end - before)), end
+        term = Compound(known.setdefault(fact[1], fact[1]), tuple(args), whole, None, 2)
+        return Sentence(CLAUSE, term, None), end
 
     def _clause(self) -> tuple[str, Term]:
         token = self._operand()
@@ -213,11 +212,11 @@ class Plain:
         return term
 
     def _compound(self, token: re.Match[str]) -> Term:
-        name, span = self._name(token[_NAME]), self._span(*token.span(_NAME))
+        name, line, column = self._name(token[_NAME]), self._line, token.start(_NAME) - self._line_start + 1
         args = self._arguments(self._operand(), ")")
-        whole = Span(self._source, span.line, span.column, self._line, self._at - self._line_start + 1)
+        whole = Span(self._source, line, column, self._line, self._at - self._line_start + 1)
         self._look_behind()
-        return Compound(name, args, whole, span, 1 + max([arg.depth for arg in args]))
+        return Compound(name, args, whole, None, 1 + max([arg.depth for arg in args]))
 
     def _list(self, token: re.Match[str]) -> Term:
         opening = self._span(*token.span(_MARK))
@@ -254,7 +253,7 @@ class Plain:
         depth = max(left.depth + 1, right.depth if operator in ",;" else right.depth + 1)
         if depth > MAX_DEPTH:
             raise _NotPlain
-        return Compound(operator, (left, right), left.span.to(right.span), place, depth)
+        return Compound(operator, (left, right), None, place, depth)
 
     def _deeper(self) -> None:
         self._nesting += 1

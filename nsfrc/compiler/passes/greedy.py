@@ -8,29 +8,31 @@ far fewer rounds; and since a round changes few rows, how often pairs occur is k
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
 
-from nsfrc.compiler.grounded import NOTHING, distinct
+from nsfrc.compiler.grounded import NOTHING
 from nsfrc.compiler.passes.hashing import mix
 
 # All pairs of the factors of a row are counted, which takes the square of its length; longer rows are halved first.
 MOST_FACTORS = 40
 BITS = 31  # of either factor in a packed pair
+MOST_CELLS = 1 << 20  # of a table of all pairs of factors
 
 
 class Pairs(NamedTuple):
     """The pairs of factors in some rows.
 
     distinct: each pair once, packed, in order; the first is NOTHING, for places that hold no pair. which: of them, by
-    row and pair of columns. counts: how often each occurs; rows_with: in how many rows.
+    row and pair of columns. counts: how often each occurs. once: no row has a factor twice, nor then a pair.
     """
 
     distinct: np.ndarray
     which: np.ndarray
     counts: np.ndarray
-    rows_with: np.ndarray
+    once: bool
 
 
 Counted = dict[tuple[int, bytes], Pairs]
@@ -98,7 +100,9 @@ class Products:
             hit, columns, codes = choice.winners()
             if not len(hit):
                 return choice.rows
-            choice.replace(hit, columns, self._node(codes))
+            fresh = self.slots + len(self._nodes.values)
+            nodes = self._node(codes)
+            choice.replace(hit, columns, nodes, bool((nodes >= fresh).all()))
 
     def _tie_break(self, codes: np.ndarray) -> np.ndarray:
         """What decides between pairs that occur equally often; different for different pairs."""
@@ -109,57 +113,103 @@ class Products:
         return self.slots + self._nodes.of(codes)
 
 
-
 class _Choice:
     """Which pair each row would replace, while rows change; `rows` keep their columns, with NOTHING where one went."""
 
     def __init__(self, rows: np.ndarray, pairs: Pairs, tie_break: Callable[[np.ndarray], np.ndarray]) -> None:
         self.rows = rows
-        self._left, self._right = np.triu_indices(rows.shape[1], 1)
+        self._left, self._right, self._others, self._pair_with = _columns(rows.shape[1])
         self._tie_break = tie_break
         self._codes, self._which = pairs.distinct, pairs.which.copy()
-        self._counts, self._rows_with = pairs.counts.copy(), pairs.rows_with.copy()
+        self._once, self._counts = pairs.once, pairs.counts.copy()
+        self._counts[0] = NOTHING  # less than any pair's: a place that holds no pair comes last
         self._numbers = _Numbers(tie_break(pairs.distinct))
         self._row = np.arange(len(rows))  # of each row of `_which`
         self._done = 0  # rows that `_which` still has, without any pair
+        self._best, self._column = np.zeros_like(self._row), np.zeros_like(self._row)
+        self._choose(self._row)
+
+    def _choose(self, some: np.ndarray) -> None:
+        """The first choice of some rows: the pair that occurs most often, the first by `tie_break` of several."""
+        which = self._which.take(some, axis=0)
+        counts, ties = self._counts.take(which, mode="clip"), self._numbers.values.take(which, mode="clip")
+        np.putmask(ties, counts < counts.max(axis=1, keepdims=True), np.iinfo(ties.dtype).max)
+        columns = ties.argmin(axis=1)
+        self._column[some], self._best[some] = columns, which[np.arange(len(some)), columns]
 
     def winners(self) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """Rows whose first choice is that of all rows with that pair; between which columns, and the packed pair."""
-        score = self._numbers.places() - self._counts * len(self._codes)
-        score[0] = len(score)
-        chosen = score[self._which].argmin(axis=1)
-        best = self._which[np.arange(len(chosen)), chosen]
-        wins = np.bincount(best, minlength=len(score)) == self._rows_with
+        rows_with = self._counts if self._once else self._rows_with()
+        wins = np.bincount(self._best, minlength=len(self._codes)) == rows_with
         wins[0] = False
-        hit = np.flatnonzero(wins[best])
-        return hit, chosen[hit], self._codes[best[hit]]
+        hit = np.flatnonzero(wins[self._best])
+        return hit, self._column[hit], self._codes[self._best[hit]]
 
-    def replace(self, hit: np.ndarray, columns: np.ndarray, nodes: np.ndarray) -> None:
-        """Put nodes for pairs of columns of the rows that `winners` named."""
-        rows = self._row[hit]
-        self.rows[rows, self._left[columns]] = nodes
-        self.rows[rows, self._right[columns]] = NOTHING
-        changed = self.rows[rows]
-        done = (changed != NOTHING).sum(axis=1) <= 2
-        changed[done] = NOTHING
-        codes = _codes(changed, self._left, self._right)
-        self._count(hit, -1)
-        self._which[hit] = which = self._numbers.of(self._tie_break(codes))
-        new = np.zeros(len(self._numbers.values) - len(self._codes), dtype=np.int64)
-        self._codes = np.concatenate([self._codes, new])
-        self._counts, self._rows_with = np.concatenate([self._counts, new]), np.concatenate([self._rows_with, new])
-        self._codes[which] = codes
-        self._count(hit, 1)
+    def _rows_with(self) -> np.ndarray:
+        """In how many rows each pair is."""
+        ordered = np.sort(self._which, axis=1)
+        first = np.ones_like(ordered, dtype=bool)
+        first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+        return np.bincount(ordered[first], minlength=len(self._codes))
+
+    def replace(self, hit: np.ndarray, columns: np.ndarray, nodes: np.ndarray, fresh: bool) -> None:
+        """Put nodes for pairs of columns of the rows that `winners` named. fresh: no row has any of them yet."""
+        rows, left, right = self._row[hit], self._left[columns], self._right[columns]
+        self._once &= fresh
+        self.rows[rows, left], self.rows[rows, right] = nodes, NOTHING
+        done = (self.rows[rows] != NOTHING).sum(axis=1) <= 2
+        before, known = self._which[hit], len(self._codes)
+        after = before.copy()
+        at = np.arange(len(hit))[:, None]
+        after[at, self._pair_with[right]] = 0
+        after[at, self._pair_with[left]] = self._with_nodes(rows, left, nodes, done, fresh)
+        after[done] = 0
+        self._which[hit] = after
+        added = self._added(before.ravel(), after.ravel())
+        added[0] = 0
+        added[:known] += self._counts
+        self._counts, added = added, added[:known] - self._counts
+        self._choose(self._unsettled(hit, added))
         self._done += int(done.sum())
         if 2 * self._done > len(self._row):
             left = np.flatnonzero(self._which.any(axis=1))
             self._which, self._row, self._done = self._which[left], self._row[left], 0
+            self._best, self._column = self._best[left], self._column[left]
 
-    def _count(self, rows: np.ndarray, sign: int) -> None:
-        """Add the pairs of some rows to what is counted, or take them away."""
-        which = self._which[rows]
-        self._counts += sign * np.bincount(which.ravel(), minlength=len(self._counts))
-        self._rows_with += sign * np.bincount(_distinct_per_row(which), minlength=len(self._rows_with))
+    def _with_nodes(
+        self, rows: np.ndarray, columns: np.ndarray, nodes: np.ndarray, done: np.ndarray, fresh: bool
+    ) -> np.ndarray:
+        """Numbers of the pairs of each row's node, in its column, with the row's other factors; none if it is done."""
+        others = self.rows[rows[:, None], self._others[columns]]
+        there = (others != NOTHING) & ~done[:, None]
+        codes = _pack(nodes.repeat(there.sum(axis=1)), others[there])
+        ties = self._tie_break(codes)
+        numbers = self._numbers.of_new(ties) if fresh else self._numbers.of(ties)
+        new = np.zeros(len(self._numbers.values) - len(self._codes), dtype=np.int64)
+        self._codes = np.concatenate([self._codes, new])
+        self._codes[numbers] = codes
+        result = np.zeros(others.shape, dtype=np.int64)
+        result[there] = numbers
+        return result
+
+    def _added(self, before: np.ndarray, after: np.ndarray) -> np.ndarray:
+        """By number of a pair: how many more there are after than before."""
+        size = len(self._codes)
+        return np.bincount(after, minlength=size) - np.bincount(before, minlength=size)
+
+    def _unsettled(self, hit: np.ndarray, added: np.ndarray) -> np.ndarray:
+        """Rows that may choose anew: that changed, whose choice is rarer now, or that have a pair that is more often.
+
+        added: how many more there are now of the pairs that were there; others are only in rows that changed.
+        """
+        more = np.flatnonzero(added > 0)
+        rarer = np.zeros(len(self._codes), dtype=bool)
+        rarer[: len(added)] = added < 0
+        unsettled = rarer[self._best]
+        unsettled[hit] = True
+        if len(more):
+            unsettled |= np.isin(self._which, more).any(axis=1)
+        return np.flatnonzero(unsettled)
 
 
 class _Numbers:
@@ -167,39 +217,83 @@ class _Numbers:
 
     def __init__(self, values: np.ndarray) -> None:
         self.values = values
-        self._order = np.argsort(values)
-        self._sorted = values[self._order]
+        self._order = np.zeros(0, dtype=np.int64)  # of the values that can be looked up, by size
+        self._sorted = values[:0]
 
     def of(self, values: np.ndarray) -> np.ndarray:
         """The number of every value."""
-        at = np.searchsorted(self._sorted, values)
-        new = np.ones(values.shape, dtype=bool)
-        inside = at < len(self._sorted)
-        new[inside] = self._sorted[at[inside]] != values[inside]
-        if new.any():
-            self._add(distinct(values[new]))
-            at = np.searchsorted(self._sorted, values)
-        return self._order[at]
+        if len(self._order) < len(self.values):
+            self._order = np.argsort(self.values)
+            self._sorted = self.values[self._order]
+        each, back = _distinct(values)
+        at = self._sorted.searchsorted(each)
+        known = at < len(self._sorted)
+        known[known] = self._sorted[at[known]] == each[known]
+        numbers = np.empty(len(each), dtype=np.int64)
+        numbers[known] = self._order[at[known]]
+        numbers[~known] = self._add(each[~known])
+        return numbers[back]
 
-    def places(self) -> np.ndarray:
-        """By number: how many values are smaller."""
-        places = np.empty(len(self._order), dtype=np.int64)
-        places[self._order] = np.arange(len(places))
-        return places
+    def of_new(self, values: np.ndarray) -> np.ndarray:
+        """As `of`, for values none of which has a number yet."""
+        each, back = _distinct(values)
+        return self._add(each)[back]
 
-    def _add(self, values: np.ndarray) -> None:
-        """values: in increasing order, none of them here yet."""
-        at = np.searchsorted(self._sorted, values)
-        self._order = np.insert(self._order, at, len(self.values) + np.arange(len(values)))
-        self._sorted = np.insert(self._sorted, at, values)
+    def _add(self, values: np.ndarray) -> np.ndarray:
+        first = len(self.values)
         self.values = np.concatenate([self.values, values])
+        return np.arange(first, len(self.values))
+
+
+def _distinct(values: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Each value once, in increasing order, and which of them each value is."""
+    order = values.argsort()
+    ordered = values[order]
+    first = np.ones(len(values), dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=first[1:])
+    back = np.empty(len(values), dtype=np.int64)
+    back[order] = first.cumsum() - 1
+    return ordered[first], back
 
 
 def _pairs(rows: np.ndarray) -> Pairs:
-    codes = _codes(rows, *np.triu_indices(rows.shape[1], 1))
-    distinct, which, counts = np.unique(np.append(codes, NOTHING), return_inverse=True, return_counts=True)
-    which = which[:-1].reshape(codes.shape)
-    return Pairs(distinct, which, counts, np.bincount(_distinct_per_row(which), minlength=len(distinct)))
+    left, right, _, _ = _columns(rows.shape[1])
+    seen = np.zeros(rows.max(initial=0) + 2, dtype=bool)
+    seen[rows] = True
+    values = np.flatnonzero(seen[:-1])
+    size = len(values) + 1
+    if size * size > MOST_CELLS:
+        codes = _codes(rows, left, right)
+        distinct, which, counts = np.unique(np.append(codes, NOTHING), return_inverse=True, return_counts=True)
+        which = which[:-1].reshape(codes.shape)
+    else:  # few factors: a table of all their pairs is quicker than sorting
+        rank = np.cumsum(seen) - 1
+        rank[NOTHING] = len(values)
+        ranks = rank[rows]
+        a, b = ranks[:, left], ranks[:, right]
+        cell = np.minimum(a, b) * size + np.maximum(a, b)
+        counts = np.bincount(cell.ravel(), minlength=size * size)
+        counts[size - 1 :: size] = 0  # with NOTHING
+        cells = np.flatnonzero(counts)
+        number = np.zeros(size * size, dtype=np.int64)
+        number[cells] = np.arange(1, len(cells) + 1)
+        which, counts = number[cell], np.append(0, counts[cells])
+        distinct = np.append(NOTHING, _pack(values[cells // size], values[cells % size]))
+    again = (rows[:, 1:] == rows[:, :-1]) & (rows[:, 1:] != NOTHING)  # equal factors are neighbours
+    return Pairs(distinct, which, counts, not again.any())
+
+
+@cache
+def _columns(width: int) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+    """Left and right columns of every pair of them; by column, the others, and which pair each makes with it.
+
+    [pairs], [pairs], [width, width - 1], [width, width - 1]
+    """
+    left, right = np.triu_indices(width, 1)
+    number = np.zeros((width, width), dtype=np.int64)
+    number[left, right] = number[right, left] = np.arange(len(left))
+    others = np.array([[other for other in range(width) if other != one] for one in range(width)])
+    return left, right, others, number[np.arange(width)[:, None], others]
 
 
 def _codes(rows: np.ndarray, left: np.ndarray, right: np.ndarray) -> np.ndarray:
@@ -229,11 +323,3 @@ def _left_aligned(rows: np.ndarray) -> np.ndarray:
     rows = -np.sort(-rows, axis=1)
     width = max(1, int((rows != NOTHING).sum(axis=1).max(initial=1)))
     return rows[:, :width]
-
-
-def _distinct_per_row(which: np.ndarray) -> np.ndarray:
-    """The pairs of every row, each once, flattened."""
-    ordered = np.sort(which, axis=1)
-    first = np.ones_like(ordered, dtype=bool)
-    first[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    return ordered[first]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsfrc.compiler.grounded import NOTHING, GroundProgram
+from nsfrc.compiler.grounded import BLOCK, GroundProgram, over_factors
 
 
 def mix(values: np.ndarray) -> np.ndarray:
@@ -23,20 +23,16 @@ def mix(values: np.ndarray) -> np.ndarray:
 def hash_rows(program: GroundProgram, colour: np.ndarray) -> np.ndarray:
     """Hash of every row's multiset of colours; `colour` gives one of each slot. uint64 [rows]."""
     with np.errstate(over="ignore"):
-        by_slot = np.append(mix(colour), np.uint64(0))  # NOTHING is -1 and finds the 0 at the end
-        total = by_slot[colour_index(program)].sum(axis=1, dtype=np.uint64)
+        by_slot = np.append(mix(colour), np.uint64(0))
+        total = over_factors(np.add, by_slot, program.factors)
         return total + program.power.astype(np.uint64) * by_slot[program.true]
 
 
-def colour_index(program: GroundProgram) -> np.ndarray:
-    """Factors as indices into an array over slots with one entry more, for NOTHING."""
-    return np.where(program.factors == NOTHING, program.slots, program.factors)
-
-
-def sorted_colours(program: GroundProgram, colour: np.ndarray, rows: np.ndarray) -> np.ndarray:
-    """Rows spelt out as sorted colours, `true` included, for exact comparison: [len(rows), L]."""
-    spelt = np.append(colour, -1)[colour_index(program)[rows]]
-    spelt = np.where(spelt == colour[program.true], -2, spelt)
-    trues = program.power[rows] + (spelt == -2).sum(axis=1)
-    spelt = np.sort(np.where(spelt == -2, -1, spelt), axis=1)
-    return np.concatenate([spelt, trues[:, None]], axis=1)
+def equal_rows(program: GroundProgram, some: np.ndarray, others: np.ndarray) -> bool:
+    """Whether rows are the same multisets of slots as others, compared one by one; no factor is `true`."""
+    for first in range(0, len(some), BLOCK):
+        one, other = some[first : first + BLOCK], others[first : first + BLOCK]
+        mine, theirs = (np.sort(program.factors.take(rows, axis=0), axis=1) for rows in (one, other))
+        if not np.array_equal(mine, theirs):
+            return False
+    return bool((program.power[some] == program.power[others]).all())

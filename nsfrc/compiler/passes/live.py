@@ -13,11 +13,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from nsfrc.compiler.grounded import GroundProgram
+from nsfrc.compiler.grounded import GroundProgram, rows_of
 
 
 def live(program: GroundProgram) -> GroundProgram:
-    all_false = (program.factors == program.false).all(axis=1) & (program.power == 0)
-    if program.factors.shape[1] < program.L:
-        all_false[:] = False
-    return program.with_rows(np.flatnonzero(~all_false))
+    all_false = rows_of(program.false, program.factors)
+    all_false = all_false[program.power[all_false] == 0]
+    if not len(all_false) or program.factors.shape[1] < program.L:
+        return program
+    keep = np.ones(program.rows, dtype=bool)
+    keep[all_false] = False
+    return program.with_rows(np.flatnonzero(keep))

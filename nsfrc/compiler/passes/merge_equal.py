@@ -20,7 +20,7 @@ from dataclasses import replace
 import numpy as np
 
 from nsfrc.compiler.grounded import NOTHING, Counts, GroundProgram
-from nsfrc.compiler.passes.hashing import hash_rows, mix, sorted_colours
+from nsfrc.compiler.passes.hashing import equal_rows, hash_rows, mix
 from nsfrc.compiler.passes.multiset import multiset
 
 
@@ -94,18 +94,22 @@ def _check_counts(counts: Counts, new_slot: np.ndarray, first: np.ndarray) -> No
 
 def _check_no_collision(program: GroundProgram, twin_of: np.ndarray) -> None:
     """Every head's rows must equal those of its class's first head, compared in the order of their hashes."""
-    start = {(c, h): s for c, h, s in zip(program.pair_clause, program.pair_head, program.pair_start[:-1], strict=True)}
-    counts = np.diff(program.pair_start)
-    twins = [start.get((c, twin_of[h])) for c, h in zip(program.pair_clause, program.pair_head, strict=True)]
-    pair, slots = program.pair_of_row, np.arange(program.slots)
-    order = np.lexsort((hash_rows(program, slots), pair))
-    same = None not in twins
-    if same and program.rows:
-        within = np.arange(program.rows) - program.pair_start[pair]
-        theirs = order[np.minimum(np.array(twins)[pair] + within, program.rows - 1)]
-        spelt = sorted_colours(program, slots, order) == sorted_colours(program, slots, theirs)
-        same = bool(spelt.all() and (program.multiplicity[order] == program.multiplicity[theirs]).all())
-        by_start = dict(zip(program.pair_start[:-1], counts, strict=True))
-        same = same and all(by_start[t] == n for t, n in zip(twins, counts, strict=True))
-    if not same:
+    if not _same_as_twins(program, twin_of):
         raise AssertionError("two slots with different rows have the same 64-bit hash")
+
+
+def _same_as_twins(program: GroundProgram, twin_of: np.ndarray) -> bool:
+    """twin_of: by the slots that heads had before classes were merged."""
+    clause = program.pair_clause.astype(np.int64) * len(twin_of)
+    number, wanted = clause + program.pair_head, clause + twin_of[program.pair_head]
+    by_number = np.argsort(number)
+    twin = by_number[np.minimum(np.searchsorted(number[by_number], wanted), len(number) - 1)]
+    counts = np.diff(program.pair_start)
+    if (number[twin] != wanted).any() or (counts[twin] != counts).any():
+        return False
+    away, pair = program.pair_start[twin] - program.pair_start[:-1], program.pair_of_row
+    order = np.lexsort((hash_rows(program, np.arange(program.slots)), pair))
+    rows = np.flatnonzero(away[pair])
+    mine, theirs = order[rows], order[rows + away[pair[rows]]]
+    times = program.multiplicity
+    return equal_rows(program, mine, theirs) and bool((times[mine] == times[theirs]).all())

@@ -14,35 +14,38 @@ from dataclasses import replace
 import numpy as np
 
 from nsfrc.compiler.grounded import NOTHING, GroundProgram
-from nsfrc.compiler.passes.hashing import hash_rows, mix, sorted_colours
+from nsfrc.compiler.passes.hashing import equal_rows, hash_rows, mix
 
 
 def multiset(program: GroundProgram) -> GroundProgram:
+    """Rows that are left stand in the order of the first of those that they stand for."""
     program = _trues_to_power(program)
-    slots = np.arange(program.slots)
     with np.errstate(over="ignore"):
-        code = mix(hash_rows(program, slots)) + mix(program.pair_of_row)
-    _, first, same_as = np.unique(code, return_index=True, return_inverse=True)
-    if len(first) == program.rows:
+        code = mix(hash_rows(program, np.arange(program.slots))) + mix(np.arange(program.pairs))[program.pair_of_row]
+    order = np.argsort(code)
+    ordered = code[order]
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(order)])
+    if len(starts) == program.rows:
         return program
-    _check_no_collision(program, slots, first[same_as])
-    counts = np.zeros(len(first), dtype=np.int64)
-    np.add.at(counts, same_as, program.multiplicity)
-    order = np.argsort(first)
-    return program.with_rows(first[order], multiplicity=counts[order])
+    first = np.minimum.reduceat(order, starts)
+    _check_no_collision(program, order, np.repeat(first, np.diff(np.append(starts, len(order)))))
+    counts = np.add.reduceat(program.multiplicity[order], starts)
+    by_first = np.argsort(first)
+    return program.with_rows(first[by_first], multiplicity=counts[by_first])
 
 
 def _trues_to_power(program: GroundProgram) -> GroundProgram:
-    true = program.factors == program.true
-    if not true.any():
+    row, column = np.nonzero(program.factors == program.true)
+    if not len(row):
         return program
-    power = program.power + true.sum(axis=1).astype(program.power.dtype)
-    return replace(program, factors=np.where(true, NOTHING, program.factors).astype(np.int32), power=power)
+    factors = program.factors.copy()
+    factors[row, column] = NOTHING
+    trues = np.bincount(row, minlength=program.rows)
+    return replace(program, factors=factors, power=program.power + trues.astype(program.power.dtype))
 
 
-def _check_no_collision(program: GroundProgram, slots: np.ndarray, merged_into: np.ndarray) -> None:
-    moved = np.flatnonzero(merged_into != np.arange(program.rows))
-    same = sorted_colours(program, slots, moved) == sorted_colours(program, slots, merged_into[moved])
-    pair = program.pair_of_row
-    if not same.all() or (pair[moved] != pair[merged_into[moved]]).any():
+def _check_no_collision(program: GroundProgram, rows: np.ndarray, merged_into: np.ndarray) -> None:
+    moved = rows != merged_into
+    rows, merged_into, pair = rows[moved], merged_into[moved], program.pair_of_row
+    if not equal_rows(program, rows, merged_into) or (pair[rows] != pair[merged_into]).any():
         raise AssertionError("two different rows have the same 64-bit hash")
