@@ -21,7 +21,7 @@ def test_images_that_are_no_figures_are_told(here: Run) -> None:
     grey.save(here.folder / "d" / "grey.png")
     Image.new("RGB", (200, 200), (90, 90, 90)).save(here.folder / "d" / "dark.png")
     Image.new("RGB", (200, 200), (250, 250, 250)).save(here.folder / "d" / "empty.png")
-    told = "warning: 1 image is not as yolo expects (1 without colour): answers may be wrong\n"
+    told = "warning: 1 image is not as yolo expects (without colour): answers may be wrong\n"
     assert told in here("infer", "--images", "d").err
 
 
