@@ -97,8 +97,8 @@ CASES = {
     "full vectors": (9, None, {}),
     "full vectors, soft, over the batch": (6, 2, {"normalise": "batch"}),
     "few examples, over the batch": (2, None, {"normalise": "batch"}),
-    "in two parts, over the batch": (17, None, {"normalise": "batch"}),
-    "in two parts, soft, over the batch": (17, 2, {"normalise": "batch"}),
+    "in parts, over the batch": (17, None, {"normalise": "batch"}),
+    "in parts, soft, over the batch": (17, 2, {"normalise": "batch"}),
     "targets only": (5, None, {"outputs": "targets"}),
     "neural atoms only": (5, 2, {"outputs": "targets", "inputs": "neural"}),
     "small gamma": (5, None, {"gamma": 0.004}),
@@ -141,7 +141,7 @@ def main() -> None:
         if name.startswith("false is likely"):
             program = compile_text(TWO_CLAUSES if "two" in name else ONE_CLAUSE)
         V0 = valuations(program, batch)
-        parts = 2 if name.startswith("in two parts") else 1
+        parts = 2 if name.startswith("in parts") else 1
         torch.set_num_threads(parts)
         calls.WORTH_A_THREAD, seats.CHUNK = 1, 4
         assert len(calls._split_whole(batch, 1e9)) == parts
