@@ -60,6 +60,8 @@ CASES = (
     *(Case("two threads", name, semantics, batch, Way(threads=2), Way())
       for semantics in BOTH for name in ("twopairs", "clevr_hans7") for batch in (200, 1000)),
     *(Case("over the batch", "clevr_hans7", "paper", batch, Way(normalise="batch"), Way()) for batch in (200, 1000)),
+    *(Case("over the batch, two threads", name, "paper", batch, Way("forward", 2, "batch"), Way("forward", 1, "batch"))
+      for name in ("twopairs", "clevr_hans7") for batch in (200, 1000)),
     *(Case("backward", name, semantics, batch, Way("backward"), Way("kept"))
       for semantics in BOTH for name in ("twopairs", "clevr_hans7") for batch in (50, 200)),
 )

@@ -60,6 +60,7 @@ MEMORY = {
     "cell": lambda: allocate(8),
     "allocate": allocate,
     "release": lambda address: rooms.pop(address),
+    "call_at": lambda address, number: ctypes.CFUNCTYPE(None, ctypes.c_int64)(int(address))(int(number)),
 }
 INSTRUCTIONS = {
     "larger": np.maximum,
@@ -96,6 +97,8 @@ CASES = {
     "full vectors": (9, None, {}),
     "full vectors, soft, over the batch": (6, 2, {"normalise": "batch"}),
     "few examples, over the batch": (2, None, {"normalise": "batch"}),
+    "in parts, over the batch": (17, None, {"normalise": "batch"}),
+    "in parts, soft, over the batch": (17, 2, {"normalise": "batch"}),
     "targets only": (5, None, {"outputs": "targets"}),
     "neural atoms only": (5, 2, {"outputs": "targets", "inputs": "neural"}),
     "small gamma": (5, None, {"gamma": 0.004}),
@@ -125,6 +128,7 @@ def stand_in() -> None:
 def main() -> None:
     assert config.DISABLE_JIT, "start this with NUMBA_DISABLE_JIT=1"
     stand_in()
+    from nsfrc.engines.cpu import calls, seats
     from tests.engines.support import compile_text, valuations
     from tests.engines.test_engines import agree
 
@@ -137,6 +141,10 @@ def main() -> None:
         if name.startswith("false is likely"):
             program = compile_text(TWO_CLAUSES if "two" in name else ONE_CLAUSE)
         V0 = valuations(program, batch)
+        parts = 2 if name.startswith("in parts") else 1
+        torch.set_num_threads(parts)
+        calls.WORTH_A_THREAD, seats.CHUNK = 1, 4
+        assert len(calls._split_whole(batch, 1e9)) == parts
         if name.startswith("false is likely"):
             V0[:, 0] = 0.98
         if "two" in name:

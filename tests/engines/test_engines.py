@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -173,6 +174,95 @@ def test_same_bits_with_one_thread_and_two(monkeypatch):
     for V_T, gradient in results[1:]:
         assert (V_T - results[0][0]).abs().max() <= 1e-6
         assert relative(gradient, results[0][1]) <= 1e-5
+
+
+@pytest.fixture
+def on_threads(monkeypatch):
+    """Runs something on so many threads, however little there is to do."""
+    monkeypatch.setattr("nsfrc.engines.cpu.calls.WORTH_A_THREAD", 1)
+    before = torch.get_num_threads()
+
+    def run_on(count, work):
+        torch.set_num_threads(count)
+        return work()
+
+    yield run_on
+    torch.set_num_threads(before)
+
+
+@pytest.mark.parametrize("case", ["as declared", "false is likely", "above one", "small gamma"])
+@pytest.mark.parametrize("kind", ["hard", "more"])
+def test_over_the_batch_the_same_bits_on_any_number_of_threads(kind, case, on_threads):
+    """Z is everybody's, and so is what is decided for a head as soon as one example needs it."""
+    program = nsfrc.compile("twopairs")
+    V0 = valuations(program, 150)
+    if case == "false is likely":
+        V0[100:, 0] = 0.98  # in one part only, where there are two
+    elif case == "above one":
+        V0[120, program.index("color(obj1,red)")] = 1.7
+    options = {"normalise": "batch", "gamma": 0.002 if case == "small gamma" else 0.01}
+    results = [on_threads(count, lambda: run(program, V0, "cpu", torch.float32, weights(program, kind), **options))
+               for count in (1, 2, 3, 5)]
+    for other in results[1:]:
+        assert all(a is b is None or torch.equal(a, b) for a, b in zip(results[0], other, strict=True))
+    theirs = run(program, V0.float().double(), "reference", torch.float64, weights(program, kind), **options)
+    assert (results[0][0] - theirs[0]).abs().max() <= VALUES
+
+
+def test_gradients_of_weights_over_the_batch_have_the_same_bits_in_float64(on_threads):
+    """They are sums over examples, which float64 does not hide."""
+    program = nsfrc.compile("closeby")
+    V0 = valuations(program, 1100)
+    W = weights(program, "more")
+    first, *others = (on_threads(count, lambda: run(program, V0, "cpu", torch.float64, W, normalise="batch"))
+                      for count in (1, 2, 3))
+    assert all(torch.equal(a, b) for other in others for a, b in zip(first, other, strict=True))
+
+
+@pytest.mark.parametrize("way", ["threads of our own", "OpenMP gives one"])
+def test_over_the_batch_where_openmp_has_too_few_threads(way, on_threads, monkeypatch):
+    """Parts wait for each other: none may wait for the end of another."""
+    program = nsfrc.compile("twopairs")
+    V0 = valuations(program, 80)
+    W = weights(program, "more")
+    expected = on_threads(1, lambda: run(program, V0, "cpu", torch.float32, W, normalise="batch"))
+    if way == "threads of our own":
+        monkeypatch.setattr("nsfrc.engines.cpu.threads._openmp", lambda: None)
+        found = on_threads(2, lambda: run(program, V0, "cpu", torch.float32, W, normalise="batch"))
+    else:
+        openmp = ctypes.CDLL(None)
+        if not hasattr(openmp, "omp_set_max_active_levels"):
+            pytest.skip("another OpenMP")
+        levels = openmp.omp_get_max_active_levels()
+        openmp.omp_set_max_active_levels(0)
+        try:
+            found = on_threads(2, lambda: run(program, V0, "cpu", torch.float32, W, normalise="batch"))
+        finally:
+            openmp.omp_set_max_active_levels(levels)
+    assert all(torch.equal(a, b) for a, b in zip(expected, found, strict=True))
+
+
+def test_an_example_that_is_refused_ends_all_parts(on_threads):
+    """Those who would wait for it too."""
+    program = nsfrc.compile("twopairs")
+    V0 = valuations(program, 80).float()
+    V0[70, 3] = float("nan")
+    reasoner = program.reasoner("cpu", normalise="batch")
+    with pytest.raises(nsfrc.NsfrcError, match=r"V0\[70, 3\]"):
+        on_threads(2, lambda: reasoner(V0))
+    V0[70, 3], V0[60, 1] = 0.5, 0.9  # true is lowered: another plan has to do it
+    found = [on_threads(count, lambda: reasoner(V0)) for count in (1, 2)]
+    assert torch.equal(*found)
+
+
+@pytest.mark.parametrize("name", ["twopairs", "clevr_hans3"])
+def test_one_example_is_reasoned_about_as_among_others(name):
+    """It has phases of its own."""
+    program = nsfrc.compile(name)
+    V0 = valuations(program, 5).float()
+    for options in ({}, {"gamma": 0.003}, {"outputs": "targets", "inputs": "neural"}):
+        reasoner = program.reasoner("cpu", **options)
+        assert (reasoner(V0[:1]) - reasoner(V0)[:1]).abs().max() <= 1e-6
 
 
 def test_gradients_have_the_same_bits_in_every_run():

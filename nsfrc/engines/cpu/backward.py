@@ -12,20 +12,20 @@ from numba import njit
 
 from nsfrc.engines.cpu.forward import derive, is_bounded, new_scratch, padded_lanes, start
 from nsfrc.engines.cpu.maths import INNER, flush_denormals, restore
+from nsfrc.engines.cpu.meeting import BOUNDED_AT, FINE_AT, all_say
 from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
 from nsfrc.engines.cpu.reading import read_base, read_call, read_tables
 from nsfrc.engines.cpu.step import ONE, ZERO, fill
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY
 from nsfrc.engines.cpu.through import (
-    through_clause_z,
+    tell_above,
     through_constants,
-    through_derived_z,
     through_hard,
     through_nodes,
     through_rows,
     through_soft,
-    through_values,
 )
+from nsfrc.engines.cpu.through_z import through_clause_z, through_derived_z, through_values
 
 
 @njit(**INNER)
@@ -110,20 +110,20 @@ def _through_step(tables, call, gamma, k, unit, bounded, used, s, r):
         for i in range(lanes):
             r.X[slot, i] = r.before[slot, i]
     fill(r.X[active], ONE)
-    derive(tables, gamma, k, unit, call.weights, call.hard, bounded, call.whole_batch, r.X, s)
-
-    through_values(tables.head_of, tables.order, k, call.whole_batch, r.before, r.after, s.z[1], s.derived,
-                    r.g, r.derived, r.z)
-    through_derived_z(s.derived, s.z[0], r.derived, call.whole_batch, r.z)
+    derive(tables, call, gamma, k, unit, bounded, r.X, s)
     if call.hard:
-        through_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, s.pairs, s.absent, s.derived,
-                      s.z[0], s.mixed, r.derived, r.pairs, r.absent, r.value, r.left)
+        tell_above(call.meeting, s.absent.shape[0], s.z[0], k, s.derived)
+    through_values(tables.head_of, tables.order, k, call, r.before, r.after, s.z[1], s.derived, r.g, r.derived, r.z)
+    through_derived_z(s.derived, s.z[0], r.derived, call, r.z)
+    if call.hard:
+        through_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, call.meeting, s.pairs, s.absent,
+                     s.derived, s.z[0], s.mixed, r.derived, r.pairs, r.absent, r.value, r.left)
     else:
         through_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, call.weights, s.pairs, s.absent,
-                      s.derived, s.z[0], s.mixed, r.derived, r.pairs, r.absent, call.g_weights, used, r.value, r.mixed)
+                     s.derived, s.z[0], s.mixed, r.derived, r.pairs, r.absent, call.g_weights, used,
+                     call.meeting.chunk, r.value, r.mixed)
     fill(r.bottom, ZERO)
-    through_clause_z(tables.clause_start, call.whole_batch, s.pairs, s.absent, s.clause_z, r.pairs, r.absent,
-                      r.bottom, r.z)
+    through_clause_z(tables.clause_start, call, s.pairs, s.absent, s.clause_z, r.pairs, r.absent, r.bottom, r.z)
     for row in range(r.gX.shape[0]):
         fill(r.gX[row], ZERO)
     for p in range(r.power.shape[0]):
@@ -153,7 +153,9 @@ def backward(address):
     cursor[0] = 0
     _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call.whole_batch))
     room = allocate(cursor[0] + begin(1))
-    if room == 0:
+    if not all_say(call.meeting, FINE_AT, room != 0):
+        if room != 0:
+            release(room)
         return NO_MEMORY
     mode = flush_denormals()
     active, kept, done = len(tables.head_of), call.past.shape[1], call.first
@@ -162,7 +164,7 @@ def backward(address):
         cursor[0] = begin(room)
         s, r = _lay_out(cursor, tables, call, padded_lanes(end - done, call.whole_batch))
         _load(call.past[0], done, end, r.before)
-        bounded = is_bounded(r.before, kept, r.before[:0], k)
+        bounded = all_say(call.meeting, BOUNDED_AT, is_bounded(r.before, kept, r.before[:0], k))
         _load_gradient(tables.slot_of, call.out, done, end, call.outputs, r.g)
         for t in range(call.steps - 1, -1, -1):
             _load(call.past[t], done, end, r.before)

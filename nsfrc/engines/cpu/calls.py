@@ -16,15 +16,18 @@ import torch
 
 from nsfrc.engines import Run
 from nsfrc.engines.cpu.native import kernel
+from nsfrc.engines.cpu.seats import Seats, chunk_of, split_in_chunks
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
-from nsfrc.engines.cpu.threads import run_parts
+from nsfrc.engines.cpu.threads import run_parts, run_together
 from nsfrc.errors import NsfrcError
 
 if TYPE_CHECKING:
     from nsfrc.program import Program
 
-# Most lanes a tile works on: enough for full vectors, few enough that the values of a step stay in L2.
-TILE = 96
+# Lanes a tile works on: the more the better, a row of the plan being read once for all of them, as long as the values
+# of a step stay in L2. Tiles of the first number add up the weights' gradient, so that its order never changes.
+TILE, LONGEST_TILE = 96, 512
+CACHE = 1 << 20
 # Below this much estimated work (in ns) for each, another thread is not asked: packing its record, and waiting for it,
 # takes about 10 µs.
 WORTH_A_THREAD = 20_000
@@ -43,8 +46,10 @@ class Bound(ABC):
     fixed: tuple[int, ...]
     outputs: int
     cost: float
+    rows: tuple[int, int]  # numbers of a lane that a step works on: without gradients, and with
     held: tuple[np.ndarray, ...]
-    whole_batch = False  # whether examples have to do with each other
+    whole_batch = False  # whether examples have to do with each other …
+    clauses, board_width = 0, 0  # … and then how many clauses there are, and how much a part tells the others
     needs_beside = False  # also where nobody differentiates
 
     def __reduce__(self) -> NoReturn:
@@ -160,11 +165,13 @@ class Call:
         self.bound, self.V0 = bound, V0
         self.weights = None if weights is None else numbers(weights)
         self.examples = examples = V0.shape[0]
-        self.parts = [(0, examples)] if bound.whole_batch else split(examples, bound.cost)
+        self.parts = _split_whole(examples, bound.cost) if bound.whole_batch else split(examples, bound.cost)
         self.past = torch.from_numpy(np.empty(bound.past(examples), np.float32)) if keep else None
-        self.tiles = [_tile(last - first, bound.whole_batch) for first, last in self.parts]
+        lanes = TILE if keep and weights is not None else _lanes(bound.rows[keep])
+        self.tiles = [last - first if bound.whole_batch else _tile(last - first, lanes) for first, last in self.parts]
         self.beside = bound.beside(self.parts, self.tiles) if keep or bound.needs_beside else None
         self.out = torch.from_numpy(np.empty((examples, bound.outputs), np.float32))
+        self.seats: Seats | None = None
 
     def _record(self, part: int, must_start_so: bool, out: int, g_V0: int, g_weights: int) -> bytes:
         """The numbers of `tables.Own`, in their order."""
@@ -174,6 +181,7 @@ class Call:
             0 if weights is None else weights.data_ptr(), 0 if weights is None else weights.shape[0], must_start_so,
             0 if past is None else past.data_ptr(), 0 if past is None else past.shape[-2],
             0 if beside is None else beside.data_ptr(), 0 if beside is None else beside.shape[0], out, g_V0, g_weights,
+            0 if self.seats is None else self.seats.address(part),
         )
         return packed
 
@@ -182,6 +190,7 @@ class Call:
         out = self.out.data_ptr()
         if len(self.parts) == 1:
             return _done(kernel(self.bound.forward)(self._record(0, must_start_so, out, 0, 0)))
+        self._meet(0)
         found = self._in_parts(self.bound.forward, [(must_start_so, out, 0, 0)] * len(self.parts))
         return OTHER_START if OTHER_START in found else next((one for one in found if one != FINE), FINE)
 
@@ -189,14 +198,26 @@ class Call:
         """Gradients of V0 and of the weights."""
         g_V0 = torch.from_numpy(np.zeros(tuple(self.V0.shape), np.float32))
         shape = (0, 0) if self.weights is None else tuple(self.weights.shape)
-        g_weights = torch.from_numpy(np.zeros((len(self.parts), *shape)))
+        chunk = chunk_of(self.examples)
+        sums = [first // chunk for first, _ in self.parts] if self.bound.whole_batch else range(len(self.parts))
+        count = -(-self.examples // chunk) if self.bound.whole_batch else len(self.parts)
+        g_weights = np.zeros((count, *shape))
+        self._meet(self.bound.clauses + 2)
         self._in_parts(self.bound.backward, [
-            (False, g_out.data_ptr(), g_V0.data_ptr(), g_weights[part].data_ptr()) for part in range(len(self.parts))])
-        return g_V0, g_weights.sum(dim=0) if len(self.parts) > 1 else g_weights[0]
+            (False, g_out.data_ptr(), g_V0.data_ptr(), g_weights[first].ctypes.data) for first in sums])
+        return g_V0, torch.from_numpy(g_weights.sum(axis=0) if count > 1 else g_weights[0])
+
+    def _meet(self, rows: int) -> None:
+        """Let parts that have to do with each other meet, with so many rows of gradients."""
+        if self.bound.whole_batch:
+            self.seats = Seats(len(self.parts), self.examples, self.bound.board_width, rows)
 
     def _in_parts(self, name: str, own: list[tuple[bool, int, int, int]]) -> list[int]:
         """Every part by a thread of its own; what the kernel says of each."""
         records = [self._record(part, *mine) for part, mine in enumerate(own)]
+        seats, self.seats = self.seats, None
+        if seats is not None and len(records) > 1:
+            return [_done(found) for found in run_together(name, records, seats.barrier)]
         return [_done(found) for found in run_parts(name, records)]
 
 
@@ -216,11 +237,19 @@ def split(examples: int, nanoseconds: float) -> list[tuple[int, int]]:
     return list(pairwise(examples * i // threads for i in range(threads + 1)))
 
 
-def _tile(examples: int, whole_batch: bool) -> int:
+def _split_whole(examples: int, nanoseconds: float) -> list[tuple[int, int]]:
+    """The same for examples that share Z."""
+    return split_in_chunks(examples, min(torch.get_num_threads(), int(nanoseconds * examples // WORTH_A_THREAD)))
+
+
+def _lanes(rows: int) -> int:
+    """Most lanes of a tile that works on so many numbers in each."""
+    return max(TILE, min(LONGEST_TILE, CACHE // (4 * rows)))
+
+
+def _tile(examples: int, lanes: int) -> int:
     """Examples in a tile: as equal tiles as whole vectors allow, since a small last one would waste its lanes."""
-    if whole_batch:
-        return examples
-    tiles = -(-examples // TILE)
+    tiles = -(-examples // lanes)
     return -(-examples // (tiles * VECTOR)) * VECTOR
 
 

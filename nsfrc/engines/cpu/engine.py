@@ -12,7 +12,7 @@ from nsfrc.compiler.plan import Plan
 from nsfrc.engines import Run
 from nsfrc.engines.base import base_two, kept_slots, not_finite
 from nsfrc.engines.cpu.calls import Bound, PlanEngine
-from nsfrc.engines.cpu.tables import RECORD, Fixed, Packed, pack
+from nsfrc.engines.cpu.tables import RECORD, Fixed, Packed, board_width, pack
 
 if TYPE_CHECKING:
     from nsfrc.program import Program
@@ -55,7 +55,11 @@ class PaperBound(Bound):
         self.held = (*packed, base, outputs)
         self.outputs, self.steps, self.slots = len(outputs), run.T, kept_slots(plan, targets_only)
         self.whole_batch = run.normalise == "batch"
+        self.clauses, self.board_width = plan.C, board_width(plan.C, len(plan.heads))
         self.cost = (plan.rows * ROW_NS + plan.slots * SLOT_NS) * run.T
+        X, pairs, heads = plan.active + 1 + len(plan.node_left), len(plan.pair_clause), len(plan.heads) + 1
+        step = 3 * pairs + 3 * plan.C + heads
+        self.rows = X + plan.slots - plan.active + step, 2 * X + 3 * self.slots + step + pairs + plan.C + heads
         indices, floats, layout, base_at, outputs_at = (array.ctypes.data for array in self.held)
         self.fixed = Fixed(indices, floats, layout, base_at, outputs_at, len(outputs), plan.G, plan.C, run.T,
                            self.whole_batch, targets_only, run.inputs == "neural")

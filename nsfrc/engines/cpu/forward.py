@@ -6,7 +6,9 @@ import numpy as np
 from numba import njit
 
 from nsfrc.engines.cpu.maths import INNER, flush_denormals, restore
+from nsfrc.engines.cpu.meeting import BOUNDED_AT, FINE_AT, all_say
 from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.normalising import normalise_clauses, normalise_derived, update_values
 from nsfrc.engines.cpu.reading import read_base, read_call, read_tables
 from nsfrc.engines.cpu.step import (
     FEW_LANES,
@@ -16,11 +18,8 @@ from nsfrc.engines.cpu.step import (
     combine_hard,
     combine_soft,
     multiply_nodes,
-    normalise_clauses,
-    normalise_rows,
     powers_of_constants,
     sum_pairs,
-    update_values,
 )
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
 
@@ -132,7 +131,7 @@ def _remember(X, active, rest, first, last, past):
 
 
 @njit(**INNER)
-def derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s):
+def derive(tables, call, gamma, k, unit, bounded, X, s):
     """R of every head, normalised, from the values in X; fills X's nodes and all of the scratch `s` but Z of V."""
     multiply_nodes(tables.node_left, tables.node_right, len(tables.head_of) + 1, X)
     powers_of_constants(tables.powers, tables.true, tables.false, tables.L, k, X, s.scale, s.bottom)
@@ -141,15 +140,15 @@ def derive(tables, gamma, k, unit, weights, hard, bounded, whole_batch, X, s):
         tables.run_times, tables.pair_start, tables.pair_padding, k, unit, bounded,
         X, s.scale, s.bottom, s.offset, s.total, s.pairs, s.buffer, s.left, s.sums,
     )
-    normalise_clauses(tables.clause_start, tables.log_s * gamma, whole_batch, s.bottom, s.pairs,
+    normalise_clauses(tables.clause_start, tables.log_s * gamma, call.whole_batch, call.meeting, s.bottom, s.pairs,
                       s.absent, s.clause_z)
-    if hard:
-        combine_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
+    if call.hard:
+        combine_hard(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit, call.meeting,
                      s.pairs, s.absent, s.derived, s.mixed, s.buffer)
     else:
         combine_soft(tables.head_start, tables.head_pairs, tables.pair_clause, k, unit,
-                     weights, s.pairs, s.absent, s.derived, s.mixed, s.buffer, s.sums)
-    normalise_rows(s.derived, s.z[0], whole_batch)
+                     call.weights, s.pairs, s.absent, s.derived, s.mixed, s.buffer, s.sums)
+    normalise_derived(s.derived, s.z[0], call.whole_batch, call.meeting)
 
 
 @njit(**INNER)
@@ -160,26 +159,29 @@ def _lay_out(cursor, tables, call, lanes):
     X = new_table(cursor, active + 1 + len(tables.node_left), lanes)
     rest = new_table(cursor, min(passive, 1) if call.targets_only else passive, lanes)
     return X, rest, new_scratch(cursor, len(tables.powers), len(tables.pair_clause), call.weights.shape[1],
-                                len(tables.heads), mixtures, len(tables.row_left), lanes)
+                                len(tables.heads), mixtures, max(len(tables.row_left), active), lanes)
 
 
 @njit(**INNER)
 def forward(address):
     """Reason about examples first … last of V0 [B, G]: writes the atoms `outputs` to out [B, len(outputs)].
 
-    address: of a record, see `tables.Fixed` and `tables.Own`. Returns FINE, or why it did nothing: see `_survey`.
+    address: of a record, see `tables.Fixed` and `tables.Own`. Returns FINE, or why it did nothing: see `_survey`. Where
+    examples share a Z, no part does anything unless all of them can.
     """
     tables, call = read_tables(address), read_call(address)
-    found = _survey(call, tables.constant)
-    if found != FINE:
-        return found
+    found, room = _survey(call, tables.constant), 0
     gamma, k, unit = read_base(address)
     cursor = ints(cell(), 1)
     cursor[0] = 0
     _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call.whole_batch))
-    room = allocate(cursor[0] + begin(1))
-    if room == 0:
-        return NO_MEMORY
+    if found == FINE:
+        room = allocate(cursor[0] + begin(1))
+        found = FINE if room != 0 else NO_MEMORY
+    if not all_say(call.meeting, FINE_AT, found == FINE):
+        if room != 0:
+            release(room)
+        return found
     mode = flush_denormals()
     active, done = len(tables.head_of), call.first
     while done < call.last:
@@ -188,11 +190,12 @@ def forward(address):
         X, rest, s = _lay_out(cursor, tables, call, padded_lanes(end - done, call.whole_batch))
         _load_tile(tables.members, tables.constant, call.V0, done, end, active, X, rest, call.targets_only,
                    call.neural_only)
-        bounded = is_bounded(X, active, rest, k)
+        bounded = all_say(call.meeting, BOUNDED_AT, is_bounded(X, active, rest, k))
         for t in range(call.steps):
             _remember(X, active, rest, done, end, call.past[t])
-            derive(tables, gamma, k, unit, call.weights, call.hard, bounded, call.whole_batch, X, s)
-            update_values(tables.head_of, gamma, k, call.whole_batch, X, rest, s.derived, s.z[1])
+            derive(tables, call, gamma, k, unit, bounded, X, s)
+            update_values(tables.head_of, gamma, k, call.whole_batch, call.meeting, X, rest, s.derived, s.z[1],
+                          s.buffer)
             for i in range(end - done if call.past_z.shape[0] else 0):
                 call.past_z[t, done + i] = s.z[1, i]
         _remember(X, active, rest, done, end, call.past[call.steps])

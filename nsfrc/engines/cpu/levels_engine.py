@@ -60,6 +60,8 @@ class LevelsBound(Bound):
         self.fixed = Fixed(indices, floats, layout, base_at, declared_at, plan.G, plan.C, rounds_at, past_at,
                            plan.blocks, place_at, atom_at, len(atom))
         self.outputs, self.blocks, self.kept = len(atom), plan.blocks, int(kept.sum())
+        X = 2 + plan.inputs + plan.heads + len(plan.node_left) + len(plan.choice_by)
+        self.rows = X + 2 * plan.heads, 2 * X + 4 * plan.heads
         self.needs_beside = bool((rounds >= 0).any())
         self.cost = plan.rows * ROW_NS * max(1, int(rounds.max(initial=1)))
 

@@ -87,6 +87,18 @@ allocate = _of_c("malloc", ir.IntType(64))  # addresses are numbers here; 0 wher
 release = _of_c("free", ir.VoidType())
 
 
+@intrinsic
+def call_at(typingctx, address, number):  # type: ignore[no-untyped-def]
+    """Calls the function at an address with a number; it returns nothing."""
+
+    def codegen(context, builder, signature, args):  # type: ignore[no-untyped-def]
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(64)])
+        builder.call(builder.inttoptr(args[0], kind.as_pointer()), [args[1]])
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64), codegen
+
+
 @njit(**INNER)
 def _take(cursor, size):
     """So many bytes of the room: the address where they begin. cursor [1]: where the room that is left begins."""

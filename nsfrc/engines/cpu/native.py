@@ -26,9 +26,9 @@ KERNELS = {
     "levels_forward": ("nsfrc.engines.cpu.levels_forward", "forward"),
     "levels_backward": ("nsfrc.engines.cpu.levels_backward", "backward"),
 }
-SOURCES = ("maths", "memory", "tables", "reading", "step", "forward", "through", "backward", "levels_tables",
-           "levels_reading", "levels_softor", "levels_single", "levels_forward", "levels_single_backward",
-           "levels_backward")
+SOURCES = ("maths", "memory", "tables", "meeting", "one", "reading", "step", "normalising", "forward", "through",
+           "through_z", "backward", "levels_tables", "levels_reading", "levels_softor", "levels_single",
+           "levels_forward", "levels_single_backward", "levels_backward")
 LOWERED = HERE / "lowered"
 PREFIX = "nsfrc_"
 ON_X86 = platform.machine() in ("x86_64", "AMD64")
@@ -57,7 +57,8 @@ OTHER_FLOAT_MODE = "define internal i32 @nsfrc_float_mode(i32 %extra) alwaysinli
 
 # A kernel on some of its records, in one of several threads: those from its number on, with as many between as there
 # are threads. %call: addresses of the kernel and of two functions that say the number and count of threads, how many
-# records, bytes of each, where to write what the kernel says of each; then the records.
+# records, bytes of each, where to write what the kernel says of each, how many threads there must be at least; then the
+# records. Fewer threads do nothing: where kernels wait for each other, none may wait for its turn.
 PARTS = """
 define void @nsfrc_parts(ptr %call) {
 entry:
@@ -72,12 +73,15 @@ entry:
   %size = load i64, ptr %size_at
   %found_at = getelementptr i64, ptr %call, i64 5
   %found = load ptr, ptr %found_at
-  %records = getelementptr i64, ptr %call, i64 6
+  %wanted_at = getelementptr i64, ptr %call, i64 6
+  %wanted = load i64, ptr %wanted_at
+  %records = getelementptr i64, ptr %call, i64 7
   %number32 = call i32 %number_of()
   %number = sext i32 %number32 to i64
   %threads32 = call i32 %count_of()
   %threads = sext i32 %threads32 to i64
-  br label %next
+  %enough = icmp sge i64 %threads, %wanted
+  br i1 %enough, label %next, label %end
 next:
   %part = phi i64 [ %number, %entry ], [ %after, %run ]
   %left = icmp slt i64 %part, %parts
@@ -95,6 +99,48 @@ end:
 }
 """
 
+# Returns when as many threads are here as the first number of %gate says; the second is the address of `sched_yield`,
+# the others, of GATE, are 0 at first. Not OpenMP's barrier: where there is more to do than processors are for, somebody
+# who waits must soon make room for those waited for.
+MEET = """
+define void @nsfrc_meet(ptr %gate) {
+entry:
+  %arrived_at = getelementptr i64, ptr %gate, i64 8
+  %round_at = getelementptr i64, ptr %gate, i64 16
+  %count = load i64, ptr %gate
+  %give_way_at = getelementptr i64, ptr %gate, i64 1
+  %give_way = load ptr, ptr %give_way_at
+  %round = load atomic i64, ptr %round_at acquire, align 8
+  %before = atomicrmw add ptr %arrived_at, i64 1 acq_rel
+  %here = add i64 %before, 1
+  %last = icmp eq i64 %here, %count
+  br i1 %last, label %open, label %look
+open:
+  store atomic i64 0, ptr %arrived_at monotonic, align 8
+  %next = add i64 %round, 1
+  store atomic i64 %next, ptr %round_at release, align 8
+  ret void
+look:
+  %times = phi i64 [ 0, %entry ], [ %more, %again ], [ %more, %yield ]
+  %now = load atomic i64, ptr %round_at acquire, align 8
+  %over = icmp ne i64 %now, %round
+  br i1 %over, label %end, label %wait
+wait:
+  %more = add i64 %times, 1
+  %long = icmp ugt i64 %more, 5000
+  br i1 %long, label %yield, label %again
+again:
+  br label %look
+yield:
+  %said = call i32 %give_way()
+  br label %look
+end:
+  ret void
+}
+"""
+BESIDE = {"parts": PARTS, "meet": MEET}
+GATE = 24  # whole numbers of 64 bits, those that are waited on in lines of the cache of their own
+
 
 def compiled() -> bool:
     """Whether kernels are machine code here, not the Python that they are written in."""
@@ -111,7 +157,7 @@ def kernel(name: str) -> Kernel:
 
 @cache
 def address(name: str) -> int:
-    """Where a kernel's machine code is; "parts" runs another on several records, see PARTS."""
+    """Where a kernel's machine code is, or that of BESIDE: "parts" runs one on several records, see PARTS."""
     found: int = _engine(_object(name)).get_function_address(PREFIX + name)
     return found
 
@@ -134,8 +180,8 @@ def from_sources() -> str:
 
 def _text(name: str) -> str:
     """A lowered kernel: as shipped, or, after a change of its sources, made anew."""
-    if name == "parts":
-        return PARTS
+    if name in BESIDE:
+        return BESIDE[name]
     shipped = _read(LOWERED / f"{name}.ll.xz")
     if shipped is not None and _belongs(shipped):
         return shipped

@@ -8,6 +8,7 @@ import numpy as np
 from numba import njit
 
 from nsfrc.engines.cpu.maths import INNER, RETURNS_ARRAY
+from nsfrc.engines.cpu.meeting import Meeting, read_meeting
 from nsfrc.engines.cpu.memory import doubles, floats, indices, ints, stack, table
 from nsfrc.engines.cpu.tables import Tables
 
@@ -32,17 +33,20 @@ class Call(NamedTuple):
     out: np.ndarray
     g_V0: np.ndarray
     g_weights: np.ndarray
+    meeting: Meeting
 
 
 @njit(**INNER)
 def read_call(address):
-    r = ints(address, 27)
+    r = ints(address, 28)
     examples, atoms, clauses, steps, mixtures, kept = r[13], r[6], r[7], r[8], r[18], r[21]
+    meeting = read_meeting(r[27], examples)
+    chunks = (r[15] - r[14] + meeting.chunk - 1) // meeting.chunk
     return Call(
         table(r[12], examples, atoms), r[14], r[15], r[16], table(r[17], mixtures, clauses), mixtures == 0, steps,
         r[9] != 0, indices(r[4], r[5]), r[10] != 0, r[11] != 0, r[19] != 0, stack(r[20], steps + 1, kept, examples),
         table(r[22], r[23], examples), table(r[24], examples, r[5]), table(r[25], examples, atoms),
-        doubles(r[26], mixtures, clauses),
+        doubles(r[26], chunks * mixtures, clauses), meeting,
     )
 
 

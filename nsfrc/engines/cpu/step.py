@@ -14,16 +14,14 @@ from typing import NamedTuple
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, larger, log2, power, smaller, softor
-
-ONE, HALF, ZERO = np.float32(1.0), np.float32(0.5), np.float32(0.0)
+from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, larger, log2, power, smaller
+from nsfrc.engines.cpu.meeting import CLAUSES, LEAST_BOTTOM, MOST_BOTTOM, largest_said, meet, say, smallest_said
+from nsfrc.engines.cpu.one import HALF, ONE, ZERO, add_up, sum_pairs_of_one
 
 # Up to this many lanes a vector of rows of one example beats a vector of examples.
 FEW_LANES = 4
 # Below this what is left of 1 after a head's shares is mostly rounding.
 FEW_SHARES = np.float32(1e-4)
-
-SUM = {**INNER, "fastmath": {*INNER["fastmath"], "reassoc"}}
 
 
 class Scratch(NamedTuple):
@@ -69,14 +67,6 @@ def powers_of_constants(powers, true, false, length, k, X, scale, bottom):
         bottom[0, i] = power(X[false, i], length)
 
 
-@njit(**SUM)
-def _sum(values, count):
-    total = ZERO
-    for i in range(count):
-        total += values[i]
-    return total
-
-
 @njit(**INNER)
 def _sum_few(row_left, row_right, first, last, X, scale, offset, sums, buffer):
     """sums[i] += Σ over rows of 2^(left·right·scale - offset), one lane after another, rows as vectors."""
@@ -86,7 +76,7 @@ def _sum_few(row_left, row_right, first, last, X, scale, offset, sums, buffer):
         k, shift = scale[i], offset[i]
         for row in range(last - first):
             buffer[row] = exp2(larger(buffer[row] * k - shift, LOWEST))
-        sums[i] += _sum(buffer, last - first)
+        sums[i] += add_up(buffer, last - first)
 
 
 @njit(**INNER)
@@ -135,6 +125,10 @@ def sum_pairs(
 ):
     """C before normalisation: γ·log(Σ over rows + padding) for every pair."""
     lanes = X.shape[1]
+    if lanes == 1 and bounded:
+        sum_pairs_of_one(row_left, row_right, group_start, run_start, run_power, run_times, pair_start, pair_padding,
+                         k, unit, X, scale, bottom, offset, total, pairs, buffer)
+        return
     for pair in range(len(pair_padding)):
         padding, shift = pair_padding[pair], offset[pair]
         first_run, last_run = pair_start[pair], pair_start[pair + 1]
@@ -171,36 +165,6 @@ def sum_pairs(
 
 
 @njit(**INNER)
-def over_batch(z):
-    """The largest of all lanes, in every lane: the published scope of Z."""
-    largest = z[0]
-    for i in range(len(z)):
-        largest = larger(largest, z[i])
-    fill(z, largest)
-
-
-@njit(**INNER)
-def normalise_clauses(clause_start, floor, whole_batch, bottom, pairs, absent, clause_z):
-    """Divide each clause's C by its Z. floor: γ·log S."""
-    lanes = pairs.shape[1]
-    for c in range(absent.shape[0]):
-        first, last = clause_start[c], clause_start[c + 1]
-        for i in range(lanes):
-            absent[c, i] = floor + bottom[0, i]
-            clause_z[c, i] = larger(ONE, absent[c, i])
-        for pair in range(first, last):
-            for i in range(lanes):
-                clause_z[c, i] = larger(clause_z[c, i], pairs[pair, i])
-        if whole_batch:
-            over_batch(clause_z[c])
-        for i in range(lanes):
-            absent[c, i] /= clause_z[c, i]
-        for pair in range(first, last):
-            for i in range(lanes):
-                pairs[pair, i] /= clause_z[c, i]
-
-
-@njit(**INNER)
 def is_among(clause, first, last, head_pairs, pair_clause):
     """Whether a clause is one of a head's."""
     found = False
@@ -234,7 +198,37 @@ def _combine_one_by_one(first, last, head_pairs, pair_clause, k, unit, pairs, ab
 
 
 @njit(**INNER)
-def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, derived, shares, buffer):
+def _least_share(first, last, head_pairs, pair_clause, shares, buffer):
+    """What is left of 1, in `buffer`, without the shares of a head's clauses; and the least of it."""
+    least = ZERO if last - first == shares.shape[0] else ONE
+    fill(buffer, ONE)
+    for j in range(first, last):
+        c = pair_clause[head_pairs[j]]
+        for i in range(len(buffer)):
+            buffer[i] -= shares[c, i]
+    for i in range(len(buffer)):
+        least = smaller(least, buffer[i])
+    return least
+
+
+@njit(**INNER)
+def _tell_shares(head_start, head_pairs, pair_clause, meeting, shares, buffer):
+    """Tells the other parts of a batch what is left for each head, so that all combine it in the same way.
+
+    Whether that was necessary: shares are the same everywhere where false^L is, as it almost always is.
+    """
+    least, most = smallest_said(meeting, LEAST_BOTTOM, ZERO), largest_said(meeting, MOST_BOTTOM, ZERO)
+    if meeting.parts == 1 or least == most:
+        return False
+    for h in range(len(head_start) - 1):
+        left = _least_share(head_start[h], head_start[h + 1], head_pairs, pair_clause, shares, buffer)
+        say(meeting, CLAUSES + 2 * shares.shape[0] + h, left)
+    meet(meeting)
+    return True
+
+
+@njit(**INNER)
+def combine_hard(head_start, head_pairs, pair_clause, k, unit, meeting, pairs, absent, derived, shares, buffer):
     """R before normalisation when every clause is chosen once (M = C).
 
     shares: what each clause contributes to atoms that head nothing, as a part of 1; a head loses
@@ -257,19 +251,19 @@ def combine_hard(head_start, head_pairs, pair_clause, k, unit, pairs, absent, de
     for c in range(clauses):
         for i in range(lanes):
             shares[c, i] /= buffer[i]
+    left = buffer[:lanes]
+    told = _tell_shares(head_start, head_pairs, pair_clause, meeting, shares, left)
     for h in range(heads):
         first, last = head_start[h], head_start[h + 1]
-        least = ZERO if last - first == clauses else ONE
+        least = _least_share(first, last, head_pairs, pair_clause, shares, left)
         for i in range(lanes):
             derived[h, i] = derived[heads, i]
-            buffer[i] = ONE
         for j in range(first, last):
-            pair, c = head_pairs[j], pair_clause[head_pairs[j]]
+            pair = head_pairs[j]
             for i in range(lanes):
                 derived[h, i] = larger(derived[h, i], pairs[pair, i])
-                buffer[i] -= shares[c, i]
-        for i in range(lanes):
-            least = smaller(least, buffer[i])
+        if told:
+            least = smallest_said(meeting, CLAUSES + 2 * clauses + h, least)
         if least < FEW_SHARES:
             _combine_one_by_one(first, last, head_pairs, pair_clause, k, unit, pairs, absent, derived[h], buffer)
             continue
@@ -317,41 +311,3 @@ def combine_soft(head_start, head_pairs, pair_clause, k, unit, weights, pairs, a
                 sums[i] += exp2(larger((value[i] - derived[h, i]) * k, LOWEST))
         for i in range(lanes):
             derived[h, i] += log2(sums[i]) * unit
-
-
-@njit(**INNER)
-def normalise_rows(values, z, whole_batch):
-    """Divide all rows by max(1, their largest), lane by lane or over the batch; z [lanes] keeps it."""
-    fill(z, ONE)
-    for row in range(values.shape[0]):
-        for i in range(len(z)):
-            z[i] = larger(z[i], values[row, i])
-    if whole_batch:
-        over_batch(z)
-    for row in range(values.shape[0]):
-        for i in range(len(z)):
-            values[row, i] /= z[i]
-
-
-@njit(**INNER)
-def update_values(head_of, gamma, k, whole_batch, X, rest, derived, z):
-    """V' = softor(V, R), normalised, in place."""
-    lanes, last = X.shape[1], derived.shape[0] - 1
-    fill(z, ONE)
-    for slot in range(len(head_of)):
-        head = head_of[slot]
-        for i in range(lanes):
-            X[slot, i] = softor(X[slot, i], derived[head, i], gamma, k)
-            z[i] = larger(z[i], X[slot, i])
-    for slot in range(rest.shape[0]):
-        for i in range(lanes):
-            rest[slot, i] = softor(rest[slot, i], derived[last, i], gamma, k)
-            z[i] = larger(z[i], rest[slot, i])
-    if whole_batch:
-        over_batch(z)
-    for slot in range(len(head_of)):
-        for i in range(lanes):
-            X[slot, i] /= z[i]
-    for slot in range(rest.shape[0]):
-        for i in range(lanes):
-            rest[slot, i] /= z[i]

@@ -17,6 +17,7 @@ from nsfrc.engines.base import head_of, starting_values
 VECTOR = 8  # float32 lanes of a 256-bit register; tiles are filled up to a multiple of it
 # What kernels say; else the number of an example that they cannot reason about.
 FINE, OTHER_START, NO_MEMORY = -1, -2, -3
+NOT_RUN = -4  # what is said in a kernel's place where it did not run
 
 
 class Tables(NamedTuple):
@@ -118,7 +119,27 @@ class Own(NamedTuple):
     beside_rows: int
     out: int  # [B, outputs]; its gradient when it goes backwards
     g_V0: int  # [B, G]
-    g_weights: int  # [M, C], float64
+    g_weights: int  # [M, C], float64; `paper` over the batch: one after another for each chunk of the part
+    seat: int  # address of `Seat`
+
+
+class Seat(NamedTuple):
+    """What a part of a batch that shares its Z knows of the others, see `meeting`. Whole numbers of 64 bits."""
+
+    parts: int
+    part: int
+    barrier: int  # address of a function that returns when all parts have called it …
+    gate: int  # … with this: the address of `native.GATE` numbers
+    board: int  # float64 [parts, width]
+    width: int
+    rows: int  # [row_count, B]; only backwards
+    row_count: int
+    chunk: int  # the weights' gradient is summed by so many examples, however many parts there are
+
+
+def board_width(clauses: int, heads: int) -> int:
+    """How much a part has to say: see `meeting`."""
+    return 8 + 2 * clauses + 2 * heads
 
 
 RECORD = struct.Struct(f"{len(Fixed._fields) + len(Own._fields)}q")

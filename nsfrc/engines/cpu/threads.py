@@ -3,7 +3,8 @@
 torch's are OpenMP's. They wait actively for a while for more work, so that one is at it within microseconds where a
 thread that sleeps takes a hundred, which is what decides from what batch on a second thread pays. They are used by
 GNU's interface, which LLVM's OpenMP has too. Where torch comes with neither, and in forked processes, in which they are
-no more, threads of our own wait on a `SimpleQueue`.
+no more, threads of our own wait on a `SimpleQueue`. Kernels that wait for each other (`meeting`) need a thread each: if
+OpenMP gives fewer, as it does within another of its teams, they have threads made for them.
 """
 
 from __future__ import annotations
@@ -16,19 +17,36 @@ from collections.abc import Callable, Sequence
 from functools import cache, partial
 from queue import SimpleQueue
 
+import numpy as np
+
 from nsfrc.engines.cpu import native
-from nsfrc.engines.cpu.tables import FINE
+from nsfrc.engines.cpu.tables import FINE, NOT_RUN
 
 Work = Callable[[], object]
 Reply = SimpleQueue[BaseException | None]
-Team = Callable[[str, list[bytes]], list[int]]
-HEADER = struct.Struct("PPPqqP")  # what `native.PARTS` reads before the records
+Team = Callable[[str, list[bytes], int], list[int]]
+HEADER = struct.Struct("PPPqqPq")  # what `native.PARTS` reads before the records
 
 
 def run_parts(name: str, records: list[bytes]) -> list[int]:
     """A kernel on each record, side by side; what it says of each."""
-    team = _openmp() if native.compiled() and not _forked else None
-    return (team or _queued)(name, records)
+    team = _team()
+    return team(name, records, 1) if team else _queued(name, records)
+
+
+def run_together(name: str, records: list[bytes], barrier: np.ndarray) -> list[int]:
+    """The same for kernels that wait for each other; barrier [parts]: to be filled with what they call to do so."""
+    team = _team()
+    if team:
+        barrier[:] = native.address("meet")
+        found = team(name, records, len(records))
+        if NOT_RUN not in found:
+            return found
+    return _at_once(name, records, barrier)
+
+
+def _team() -> Team | None:
+    return _openmp() if native.compiled() and not _forked else None
 
 
 @cache
@@ -44,14 +62,50 @@ def _openmp() -> Team | None:
     start.argtypes, start.restype = [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_uint, ctypes.c_uint], None
     of_thread = [ctypes.cast(function, ctypes.c_void_p).value for function in (number, count)]
 
-    def run(name: str, records: list[bytes]) -> list[int]:
+    def run(name: str, records: list[bytes], least: int) -> list[int]:
+        """least: with fewer threads nothing is done."""
         parts = len(records)
-        found = (ctypes.c_int64 * parts)()
-        header = HEADER.pack(native.address(name), *of_thread, parts, len(records[0]), ctypes.addressof(found))
+        found = (ctypes.c_int64 * parts)(*[NOT_RUN] * parts)
+        header = HEADER.pack(native.address(name), *of_thread, parts, len(records[0]), ctypes.addressof(found), least)
         start(native.address("parts"), header + b"".join(records), parts, 0)
         return list(found)
 
     return run
+
+
+def _at_once(name: str, records: list[bytes], barrier: np.ndarray) -> list[int]:
+    """A thread for each record but the first, made for it: one that waited for its turn would be waited for."""
+    run, found, broken = native.kernel(name), [NOT_RUN] * len(records), list[BaseException]()
+    together = threading.Barrier(len(records))
+
+    def meet(_gate: int) -> None:
+        try:
+            together.wait()
+        except BaseException as error:  # an interrupt: let the others end too, with results that nobody will see
+            broken.append(error)
+            together.abort()
+
+    def do(part: int) -> None:
+        found[part] = run(records[part])
+
+    called = ctypes.CFUNCTYPE(None, ctypes.c_int64)(meet)
+    barrier[:] = ctypes.cast(called, ctypes.c_void_p).value
+    helpers = [threading.Thread(target=do, args=(part,), daemon=True) for part in range(1, len(records))]
+    started = []
+    try:
+        for helper in helpers:
+            helper.start()
+            started.append(helper)
+        do(0)
+    except BaseException:
+        together.abort()
+        raise
+    finally:
+        for helper in started:
+            helper.join()
+    if broken:
+        raise broken[0]
+    return found
 
 
 def _queued(name: str, records: list[bytes]) -> list[int]:

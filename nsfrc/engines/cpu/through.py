@@ -1,7 +1,6 @@
 """From the gradient of what a phase of a step fills to that of what it reads, phase by phase.
 
-Where Z exceeds 1 its gradient goes to the largest value: the first in atom order, values within rounding of each other
-counting as equal, as they are in exact arithmetic.
+`through_z` has what goes through Z.
 """
 
 from __future__ import annotations
@@ -9,94 +8,43 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, larger, power, share_of_first
-from nsfrc.engines.cpu.step import ONE, ZERO, fill, is_among, mix_head
+from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, larger, power
+from nsfrc.engines.cpu.meeting import CLAUSES, largest_said, say
+from nsfrc.engines.cpu.step import ZERO, fill, is_among, mix_head
 
-TIE = np.float32(1.0 - 5e-7)
 # As an exponent of 2; a head that is combined with shares (`step.FEW_SHARES`) is at most 13.3 below.
 MOST_ABOVE = np.float32(14.0)
 
 
 @njit(**INNER)
-def _open(z, g_z, whole_batch):
-    """Before Z's gradient is given: g_z is left where Z exceeds 1, one maximum of a batch having all of it. Whether it
-    is left anywhere."""
-    total, any_open = ZERO, False
-    for i in range(len(z)):
-        total += g_z[i]
-        any_open |= z[i] > ONE
-    for i in range(len(z)):
-        g_z[i] = (total if whole_batch else g_z[i]) if z[i] > ONE else ZERO
-    return any_open
-
-
-@njit(**INNER)
-def _claim(values, g, g_z, whole_batch):
-    """Give Z's gradient to g in lanes where `values`, divided by Z, are the first to reach 1; g_z is then 0."""
-    if not whole_batch:
-        for i in range(len(values)):
-            mine = g_z[i] if values[i] >= TIE else ZERO
-            g[i] += mine
-            g_z[i] -= mine
-        return
-    for i in range(len(values)):
-        if values[i] >= TIE:
-            g[i] += g_z[i]
-            fill(g_z, ZERO)
-
-
-@njit(**INNER)
-def _undivide(values, g, z, g_z):
-    """From the gradient of values/Z to that of values, in place; adds Z's to g_z. `values` are divided."""
-    for row in range(values.shape[0]):
-        for i in range(len(z)):
-            g[row, i] /= z[i]
-            g_z[i] -= g[row, i] * values[row, i]
-
-
-@njit(**INNER)
-def through_values(head_of, order, k, whole_batch, before, after, z, derived, g, g_derived, g_z):
-    """From the gradient of V' to those of V (in place) and of R. V: active slots, then rest."""
-    active, last, lanes = len(head_of), derived.shape[0] - 1, len(z)
-    fill(g_z, ZERO)
-    _undivide(after, g, z, g_z)
-    for j in range(len(order) if _open(z, g_z, whole_batch) else 0):
-        if order[j] < after.shape[0]:
-            _claim(after[order[j]], g[order[j]], g_z, whole_batch)
-    for h in range(last + 1):
-        fill(g_derived[h], ZERO)
-    for slot in range(before.shape[0]):
-        head = head_of[slot] if slot < active else last
-        for i in range(lanes):
-            mine = share_of_first(before[slot, i], derived[head, i], k)
-            g_derived[head, i] += g[slot, i] * (ONE - mine)
-            g[slot, i] *= mine
-
-
-@njit(**INNER)
-def through_derived_z(derived, z, g_derived, whole_batch, g_z):
-    """From the gradient of normalised R to that of R, in place. Atoms that head nothing come first."""
-    last = derived.shape[0] - 1
-    fill(g_z, ZERO)
-    _undivide(derived, g_derived, z, g_z)
-    if _open(z, g_z, whole_batch):
-        _claim(derived[last], g_derived[last], g_z, whole_batch)
-        for h in range(last):
-            _claim(derived[h], g_derived[h], g_z, whole_batch)
-
-
-@njit(**INNER)
-def _has_few_shares(head, last, z, k, derived):
-    """Whether R of a head is so far below that of atoms that head nothing that their shares say nothing of it."""
+def _most_above(head, last, z, k, derived):
+    """How far R of a head is below that of atoms that head nothing, as an exponent of 2."""
     most = ZERO
     for i in range(len(z)):
         most = larger(most, (derived[last, i] - derived[head, i]) * z[i] * k)
-    return most > MOST_ABOVE
+    return most
+
+
+@njit(**INNER)
+def tell_above(meeting, clauses, z, k, derived):
+    """Tells the other parts of a batch how far below each head is, so that all go through it in the same way; they must
+    meet before `through_hard`."""
+    heads = derived.shape[0] - 1
+    for h in range(heads if meeting.parts > 1 else 0):
+        say(meeting, CLAUSES + 2 * clauses + heads + h, _most_above(h, heads, z, k, derived))
+
+
+@njit(**INNER)
+def _has_few_shares(head, meeting, clauses, z, k, derived):
+    """Whether R of a head is so far below that of atoms that head nothing that their shares say nothing of it."""
+    heads = derived.shape[0] - 1
+    own = _most_above(head, heads, z, k, derived)
+    return largest_said(meeting, CLAUSES + 2 * clauses + heads + head, own) > MOST_ABOVE
 
 
 @njit(**INNER)
 def through_hard(
-    head_start, head_pairs, pair_clause, k, pairs, absent, derived, z, shares, g_derived, g_pairs, g_absent,
+    head_start, head_pairs, pair_clause, k, meeting, pairs, absent, derived, z, shares, g_derived, g_pairs, g_absent,
     kept, all_kept,
 ):
     """From the gradient of R to those of C, every clause chosen once. `derived` has been divided by z.
@@ -114,7 +62,7 @@ def through_hard(
             pair = head_pairs[j]
             for i in range(lanes):
                 g_pairs[pair, i] = g_derived[h, i] * exp2(larger((pairs[pair, i] - derived[h, i] * z[i]) * k, LOWEST))
-        if last - first == clauses or _has_few_shares(h, heads, z, k, derived):
+        if last - first == clauses or _has_few_shares(h, meeting, clauses, z, k, derived):
             continue
         for i in range(lanes):
             kept[i] = g_derived[h, i] * exp2(larger((derived[heads, i] - derived[h, i]) * z[i] * k, LOWEST))
@@ -128,7 +76,7 @@ def through_hard(
             g_absent[c, i] = (g_absent[c, i] + all_kept[i]) * shares[c, i]
     for h in range(heads):
         first, last = head_start[h], head_start[h + 1]
-        if last - first < clauses and _has_few_shares(h, heads, z, k, derived):
+        if last - first < clauses and _has_few_shares(h, meeting, clauses, z, k, derived):
             for c in range(clauses):
                 if not is_among(c, first, last, head_pairs, pair_clause):
                     for i in range(lanes):
@@ -139,9 +87,9 @@ def through_hard(
 @njit(**INNER)
 def through_soft(
     head_start, head_pairs, pair_clause, k, weights, pairs, absent, derived, z, mixed,
-    g_derived, g_pairs, g_absent, g_weights, used, value, g_mixed,
+    g_derived, g_pairs, g_absent, g_weights, used, chunk, value, g_mixed,
 ):
-    """From the gradient of R to those of C and of the weights; `used` lanes count for the weights."""
+    """From the gradient of R to those of C and of the weights; `used` lanes count for the weights, by chunks."""
     heads, lanes = len(head_start) - 1, len(z)
     for pair in range(g_pairs.shape[0]):
         fill(g_pairs[pair], ZERO)
@@ -161,29 +109,17 @@ def through_soft(
                     g_pairs[pair, i] += value[i] * weights[m, c]
                 for i in range(lanes):
                     g_absent[c, i] -= value[i] * weights[m, c]
-                for i in range(used):
-                    g_weights[m, c] += value[i] * (pairs[pair, i] - absent[c, i])
+                for at in range(0, used, chunk):
+                    row = at // chunk * weights.shape[0] + m
+                    for i in range(at, min(at + chunk, used)):
+                        g_weights[row, c] += value[i] * (pairs[pair, i] - absent[c, i])
         for c in range(weights.shape[1]):
             for i in range(lanes):
                 g_absent[c, i] += g_mixed[m, i] * weights[m, c]
-            for i in range(used):
-                g_weights[m, c] += g_mixed[m, i] * absent[c, i]
-
-
-@njit(**INNER)
-def through_clause_z(clause_start, whole_batch, pairs, absent, clause_z, g_pairs, g_absent, g_bottom, g_z):
-    """From the gradient of normalised C to that of C, in place; collects that of false^L."""
-    for c in range(g_absent.shape[0]):
-        first, last, z = clause_start[c], clause_start[c + 1], clause_z[c]
-        fill(g_z, ZERO)
-        _undivide(absent[c : c + 1], g_absent[c : c + 1], z, g_z)
-        _undivide(pairs[first:last], g_pairs[first:last], z, g_z)
-        if _open(z, g_z, whole_batch):
-            _claim(absent[c], g_absent[c], g_z, whole_batch)
-            for pair in range(first, last):
-                _claim(pairs[pair], g_pairs[pair], g_z, whole_batch)
-        for i in range(len(z)):
-            g_bottom[i] += g_absent[c, i]
+            for at in range(0, used, chunk):
+                row = at // chunk * weights.shape[0] + m
+                for i in range(at, min(at + chunk, used)):
+                    g_weights[row, c] += g_mixed[m, i] * absent[c, i]
 
 
 @njit(**INNER)
