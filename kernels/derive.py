@@ -5,7 +5,7 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import LOWEST, get, get_all, get_row, log2, put, put_row, rounded, softor, two
+from nsfrc.kernels.maths import LOWEST, four, get, get_all, get_row, log2, longest, put, put_row, rounded, softor, two
 from nsfrc.kernels.step import kept_row
 
 
@@ -30,10 +30,10 @@ def clause_maxima_of(indices, work, stride, k, unit, BAND: tl.constexpr, L: tl.c
     for place in range(BAND.first, BAND.last, P):
         segment = place + tl.arange(0, P)
         ok = segment < BAND.last
-        clause, begin = two(indices + L.at.clause, segment, ok, 0)
-        count = tl.load(indices + L.at.clause_count + segment, mask=ok, other=0)
+        clause, begin, count, _ = four(indices + L.at.clause, tl.minimum(segment, BAND.last - 1))
+        count = tl.where(ok, count, 0)
         z = lowest[None, :] + tl.full((P, L.wide), 0.0, tl.float32)
-        for done in range(0, tl.load(indices + L.at.clause_count + place), W):
+        for done in range(0, longest(indices + L.at.clause + 4 * place + 2, BAND.entries), W):
             entry = done + tl.arange(0, W)[None, :]
             inside = entry < count[:, None]
             pair = tl.where(inside, begin[:, None] + entry, 0)
@@ -87,6 +87,21 @@ def absent_softor(work, stride, k, L: tl.constexpr):
     return highest + log2(tl.sum(rounded(total * tl.exp2(most - highest[None, :])), axis=0))
 
 
+@triton.jit
+def one_more(most, total, bits):
+    """A running soft-or with another reason: the largest so far, and the sum of all as parts of it."""
+    higher = tl.maximum(most, bits)
+    return higher, total * tl.exp2(most - higher) + tl.exp2(bits - higher)
+
+
+@triton.jit
+def put_derived(head, ok, most, total, work, stride, L: tl.constexpr):
+    """R before Z of heads [n] from a running soft-or. Spare rows have what atoms that head nothing have."""
+    bits = most + log2(total)
+    put(work, L.row.derived + head, stride, ok, bits, L)
+    return bits
+
+
 @triton.jit(noinline=True)
 def derive_hard(indices, work, stride, k, unit, L: tl.constexpr):
     """R before Z when every clause is chosen once, and its Z: a head loses its clauses' share of what all absent
@@ -112,9 +127,7 @@ def derive_hard(indices, work, stride, k, unit, L: tl.constexpr):
         # Exactly nothing is left of a head that has all clauses; rounding must not say otherwise.
         share = tl.where((end - begin == L.n.clauses)[:, None], 0.0, tl.maximum(share, 0.0))
         total += share * tl.exp2(others - most)
-        bits = most + log2(total)
-        put(work, L.row.derived + head, stride, ok, bits, L)
-        z = tl.maximum(z, bits * unit)  # spare rows have what atoms that head nothing have
+        z = tl.maximum(z, put_derived(head, ok, most, total, work, stride, L) * unit)
     put_row(work, L.row.derived_z, stride, tl.max(z, axis=0), L)
 
 
@@ -142,12 +155,8 @@ def derive_each(indices, work, stride, k, unit, L: tl.constexpr):
                 pair, clause, inside = pair_of_head(head, j, ok, indices, L)
                 inside = inside & (clause == c)
                 bits = tl.where(inside[:, None], pair_bits(pair, clause, inside, work, stride, L), bits)
-            higher = tl.maximum(most, bits)
-            total = total * tl.exp2(most - higher) + tl.exp2(bits - higher)
-            most = higher
-        bits = most + log2(total)
-        put(work, L.row.derived + head, stride, ok, bits, L)
-        z = tl.maximum(z, bits * unit)  # spare rows have what atoms that head nothing have
+            most, total = one_more(most, total, bits)
+        z = tl.maximum(z, put_derived(head, ok, most, total, work, stride, L) * unit)
     put_row(work, L.row.derived_z, stride, tl.max(z, axis=0), L)
 
 
@@ -190,12 +199,8 @@ def derive_soft(weights, indices, work, stride, k, unit, L: tl.constexpr):
         total = tl.full((L.tall, L.wide), 0.0, tl.float32)
         for m in range(L.n.mixtures):
             bits = mixed_of(m, head, ok, pairs, weights, indices, work, stride, k, L)
-            higher = tl.maximum(most, bits)
-            total = total * tl.exp2(most - higher) + tl.exp2(bits - higher)
-            most = higher
-        bits = most + log2(total)
-        put(work, L.row.derived + head, stride, ok, bits, L)
-        z = tl.maximum(z, bits * unit)  # spare rows have what atoms that head nothing have
+            most, total = one_more(most, total, bits)
+        z = tl.maximum(z, put_derived(head, ok, most, total, work, stride, L) * unit)
     put_row(work, L.row.derived_z, stride, tl.max(z, axis=0), L)
 
 

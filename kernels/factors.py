@@ -5,8 +5,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import examples, get, get_all, get_row, power, put, put_row, rounded, two
-from nsfrc.kernels.step import largest_passive, starting
+from nsfrc.kernels.maths import examples, four, get, get_all, get_row, longest, power, put, put_row, rounded, two
+from nsfrc.kernels.step import NOTHING, PASSIVE, starting
 
 
 @triton.jit(noinline=True)
@@ -71,19 +71,18 @@ def sum_uses(tile, indices, floats, work, stride, unit, BAND: tl.constexpr, L: t
     place = BAND.first + tile * P
     segment = place + tl.arange(0, P)
     ok = segment < BAND.last
-    x, begin = two(indices + L.at.use, segment, ok, 0)
-    count = tl.load(indices + L.at.use_count + segment, mask=ok, other=0)
+    x, begin, count, _ = four(indices + L.at.use, tl.minimum(segment, BAND.last - 1))
+    count = tl.where(ok, count, 0)
     own = get(work, L.row.x + x, stride, ok, L)
     total = tl.full((P, L.wide), 0.0, tl.float32)
-    for done in range(0, tl.load(indices + L.at.use_count + place), W):
+    for done in range(0, longest(indices + L.at.use + 4 * place + 2, BAND.entries), W):
         entry = done + tl.arange(0, W)[None, :]
         inside = entry < count[:, None]
-        use = begin[:, None] + entry
-        other, pair = two(indices + L.at.use_of, use, inside, 0)
-        n, times = two(indices + L.at.use_kind, use, inside, 0)
+        other, pair, n, times = four(indices + L.at.use_of, begin[:, None] + tl.where(inside, entry, 0))
+        times = tl.where(inside, times, 0)
         slope = get_all(work, L.row.x + other, stride, L) * get_all(work, L.row.scale + n, stride, L)
         bits = own[:, None, :] * slope - get_all(work, L.row.pair + pair, stride, L)
-        # A weight is at most 1/times, but for rounding; entries that are not inside may be anything.
+        # A weight is at most 1/times, but for rounding; entries that are not inside are those of the first one.
         weight = times.to(tl.float32)[:, :, None] * tl.exp2(tl.minimum(bits, 1.0))
         g = get_all(work, L.row.g_pair + pair, stride, L)
         total += tl.sum(rounded(weight * g * slope), axis=1)
@@ -94,18 +93,16 @@ def sum_uses(tile, indices, floats, work, stride, unit, BAND: tl.constexpr, L: t
 def through_nodes(indices, work, stride, L: tl.constexpr):
     """Gradient of the factors of nodes, the highest level first, and all of it into that of V."""
     for level in range(L.n.levels):
-        last = tl.load(indices + L.at.fed_level + level + 1)
-        for first in range(tl.load(indices + L.at.fed_level + level), last, L.tall):
+        begin, last = two(indices + L.at.fed_level, level, True, 0)
+        for first in range(begin, last, L.tall):
             place = first + tl.arange(0, L.tall)
             ok = place < last
-            x = tl.load(indices + L.at.fed + place, mask=ok, other=0)
-            begin = tl.load(indices + L.at.fed_start + place, mask=ok, other=0)
-            count = tl.load(indices + L.at.fed_count + place, mask=ok, other=0)
+            x, start, count, _ = four(indices + L.at.fed, tl.minimum(place, last - 1))
+            count = tl.where(ok, count, 0)
             total = get(work, L.row.g_x + x, stride, ok, L)
-            for j in range(tl.load(indices + L.at.fed_count + first)):
+            for j in range(tl.load(indices + L.at.fed + 4 * first + 2)):
                 inside = j < count
-                node = tl.load(indices + L.at.fed_node + begin + j, mask=inside, other=0)
-                other = tl.load(indices + L.at.fed_other + begin + j, mask=inside, other=0)
+                node, other = two(indices + L.at.fed_by, start + j, inside, 0)
                 g = get(work, L.row.g_x + node, stride, inside, L)
                 total += g * get(work, L.row.x + other, stride, inside, L)
             put(work, L.row.g_x + x, stride, ok, total, L)
@@ -136,8 +133,7 @@ def last_gradient(g_V0, V0, indices, floats, work, stride, first_example, batch,
         tl.store(place, g, mask=ok[:, None] & inside[None, :])
     if L.n.kept < L.n.slots:
         tl.debug_barrier()
-        most = first_passive(V0, indices, floats, example, L)
-        atom = tl.load(indices + L.at.member + most)
+        atom = first_passive(V0, indices, floats, example, get_row(work, L.row.rest, stride, L), L)
         if L.neural_only:
             inside = inside & (tl.load(floats + L.of.constant + atom) < 0)
         g = get_row(work, L.row.g_value + L.n.active, stride, L)
@@ -145,15 +141,16 @@ def last_gradient(g_V0, V0, indices, floats, work, stride, first_example, batch,
 
 
 @triton.jit
-def first_passive(V0, indices, floats, example, L: tl.constexpr):
-    """The first passive slot that starts as high as any: [lanes]."""
-    highest = largest_passive(V0, indices, floats, example, L)
-    least = tl.full((L.tall, L.wide), L.n.slots - 1, tl.int32)
-    for first in range(L.n.active, L.n.slots, L.tall):
-        slot = first + tl.arange(0, L.tall)
-        ok = slot < L.n.slots
-        value = starting(V0, floats, tl.load(indices + L.at.member + slot, mask=ok, other=0), ok, example, L)
-        least = tl.minimum(least, tl.where(ok[:, None] & (value == highest[None, :]), slot[:, None], L.n.slots - 1))
+def first_passive(V0, indices, floats, example, highest, L: tl.constexpr):
+    """The first atom of a passive slot that starts as high as the highest [lanes]: [lanes]."""
+    last = tl.load(indices + L.at.member + L.n.slots - 1)
+    least = tl.full((L.tall, L.wide), 0, tl.int32) + last
+    for first in range(0, L.n.atoms, L.tall):
+        atom = first + tl.arange(0, L.tall)
+        slot = tl.load(indices + L.at.gradient + atom, mask=atom < L.n.atoms, other=NOTHING)
+        value = starting(V0, floats, atom, slot == PASSIVE, example, L)
+        mine = (slot == PASSIVE)[:, None] & (value == highest[None, :])
+        least = tl.minimum(least, tl.where(mine, atom[:, None], last))
     return tl.min(least, axis=0)
 
 
@@ -182,11 +179,10 @@ def sum_partials(partial, tiles, g_weights, indices, L: tl.constexpr):
     for first in range(0, L.n.clauses, L.tall):
         place = first + tl.arange(0, L.tall)
         ok = place < L.n.clauses
-        clause, begin = two(indices + L.at.clause, place, ok, 0)
-        count = tl.load(indices + L.at.clause_count + place, mask=ok, other=0)
+        clause, begin, count, _ = four(indices + L.at.clause, tl.minimum(place, L.n.clauses - 1))
         for m in range(L.n.mixtures):
             row = partial + m * (L.n.pairs + L.n.clauses)
             total = tl.load(row + L.n.pairs + clause, mask=ok, other=0.0)
-            for j in range(tl.load(indices + L.at.clause_count + first)):
+            for j in range(tl.load(indices + L.at.clause + 4 * first + 2)):
                 total += tl.load(row + begin + j, mask=j < count, other=0.0)
             tl.store(g_weights + m * L.n.clauses + clause, total, mask=ok)

@@ -20,7 +20,21 @@ from nsfrc.kernels.derive import (
     pair_bits,
     pair_of_head,
 )
-from nsfrc.kernels.maths import NO_RANK, TIE, examples, get, get_all, get_row, put, put_row, rounded, shares, two
+from nsfrc.kernels.maths import (
+    NO_RANK,
+    TIE,
+    examples,
+    four,
+    get,
+    get_all,
+    get_row,
+    longest,
+    put,
+    put_row,
+    rounded,
+    shares,
+    two,
+)
 from nsfrc.kernels.step import kept_row
 
 
@@ -240,13 +254,13 @@ def through_clauses_of(weights, indices, work, stride, k, unit, BAND: tl.constex
     for place in range(BAND.first, BAND.last, P):
         segment = place + tl.arange(0, P)
         ok = segment < BAND.last
-        clause, begin = two(indices + L.at.clause, segment, ok, 0)
-        count = tl.load(indices + L.at.clause_count + segment, mask=ok, other=0)
+        clause, begin, count, _spare = four(indices + L.at.clause, tl.minimum(segment, BAND.last - 1))
+        count = tl.where(ok, count, 0)
         z = tl.where(ok[:, None], get(work, L.row.clause_z + clause, stride, ok, L), 1.0)
         g_z = tl.full((P, L.wide), 0.0, tl.float32)
         taken = tl.full((P, L.wide), 0.0, tl.float32)
         rank = tl.where(bottom * unit / z >= TIE, 0.0, NO_RANK)
-        for done in range(0, tl.load(indices + L.at.clause_count + place), W):
+        for done in range(0, longest(indices + L.at.clause + 4 * place + 2, BAND.entries), W):
             entry = done + tl.arange(0, W)[None, :]
             inside = entry < count[:, None]
             pair = tl.where(inside, begin[:, None] + entry, 0)

@@ -18,6 +18,7 @@ class Band(NamedTuple):
     width: int
     first: int
     last: int
+    entries: int  # that a tile goes through, a multiple of width; 0 where tiles differ, and the first segment says
 
 
 class Power(NamedTuple):
@@ -47,39 +48,31 @@ class Sizes(NamedTuple):
 
 
 class Indices(NamedTuple):
-    """Where tables begin in `indices`. The first ones have two numbers an entry, which one load brings."""
+    """Where tables begin in `indices`. The first ones have two or four numbers an entry, which one load brings."""
 
-    row: int  # [rows, 2]: factors
-    row_kind: int  # [rows, 2]: which power of `true`, multiplicity
-    part: int  # [parts, 2]: parts by falling length, first row
-    part_rows: int  # [parts, 2], in that order: rows, and all-false rows of its pair
+    row: int  # [rows, 4]: factors, which power of `true`, multiplicity
+    part: int  # [parts, 4]: parts by falling length, first row, rows, and all-false rows of its pair
     node: int  # [nodes, 2]: factors
     level: int  # [levels, 2]: nodes of a level, first and last + 1
     pair: int  # [pairs, 2]: clause, head
     head: int  # [heads + 1, 2]: its places in head_pair, first and last + 1; none of atoms that head nothing
     head_pair: int  # [pairs, 2]: pair and clause, by head
-    clause: int  # [clauses, 2]: clauses by falling number of pairs, first pair
-    use: int  # [n, 2]: rows of X that rows use, by falling number of uses, and their first use
-    use_of: int  # [uses, 2]: the other factor, pair
-    use_kind: int  # [uses, 2]: as row_kind
+    clause: int  # [clauses, 4]: clauses by falling number of pairs, first pair, pairs, nothing
+    use: int  # [n, 4]: rows of X that rows use, by falling number of uses, first use, uses, nothing
+    use_of: int  # [uses, 4]: the other factor, pair, and as of `row` power and multiplicity
+    fed: int  # [n, 4]: rows of X that nodes use, highest level first, then by uses; first use, uses, nothing
+    fed_level: int  # [levels, 2]: ranges of `fed`, first and last + 1
+    fed_by: int  # [uses, 2]: rows of X of the node and of its other factor
     member: int  # [slots]: atom that a slot starts as
     head_of: int  # [slots]: number of the head it is, or `heads`
     rank: int  # [slots]: place in atom order
     output: int  # [outputs]: slot
     asked_start: int  # [kept + 1]: outputs of a slot
     asked: int
-    gradient: int  # [atoms]: slot that starts as an atom, which receives its gradient; or -1
+    gradient: int  # [atoms]: slot that starts as an atom and receives its gradient; -1: passive, -2: none
     part_pair: int
     pair_parts: int  # [pairs + 1]: parts of a pair
     pair_rank: int  # [pairs]: 1, 2, … within its clause
-    clause_count: int  # [clauses] pairs, by falling number
-    use_count: int
-    fed: int  # [n]: rows of X that nodes use, the highest level first, then by falling number of uses
-    fed_level: int  # [levels + 1]: ranges of `fed`
-    fed_start: int
-    fed_count: int
-    fed_node: int  # [uses]: row of X of the node
-    fed_other: int
 
 
 class Floats(NamedTuple):

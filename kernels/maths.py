@@ -71,6 +71,28 @@ def two(table, place, ok, other):
 
 
 @triton.jit
+def four(table, place):
+    """Entries [n] of a table of four whole numbers each, in one load. Without a mask: places must be in the table."""
+    table += 4 * place
+    if COMPILED:
+        return tl.inline_asm_elementwise(
+            "ld.global.v4.b32 {$0, $1, $2, $3}, [$4];", "=r,=r,=r,=r,l", [table],
+            (tl.int32, tl.int32, tl.int32, tl.int32), is_pure=True, pack=1,
+        )
+    else:
+        return tl.load(table), tl.load(table + 1), tl.load(table + 2), tl.load(table + 3)
+
+
+@triton.jit
+def longest(count, ENTRIES: tl.constexpr):
+    """Entries that a tile of segments goes through: known, or what memory says of the first segment."""
+    if ENTRIES > 0:
+        return ENTRIES
+    else:
+        return tl.load(count)
+
+
+@triton.jit
 def get(work, row, stride, ok, L: tl.constexpr):
     """Rows [n] of the workspace: [n, wide], 0 where not ok [n]."""
     return tl.load(work + row[:, None] * stride + tl.arange(0, L.wide)[None, :], mask=ok[:, None], other=0.0)

@@ -11,13 +11,34 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.maths import LOWEST, examples, get, get_all, get_row, log2, power, put, put_row, rounded, two
+from nsfrc.kernels.maths import (
+    LOWEST,
+    examples,
+    four,
+    get,
+    get_all,
+    get_row,
+    log2,
+    longest,
+    power,
+    put,
+    put_row,
+    rounded,
+    two,
+)
 
+# What `gradient` says of an atom that starts a passive slot, all of which have one row, and of one that starts none.
+PASSIVE = tl.constexpr(-1)
+NOTHING = tl.constexpr(-2)
 
 @triton.jit
 def starting(V0, floats, atom, ok, example, L: tl.constexpr):
-    """Starting values of atoms [n]: [n, lanes], from V0 [B, G] or the program."""
-    place = V0 + example[None, :] * L.n.atoms + atom[:, None]
+    """Starting values of atoms [n]: [n, lanes], from V0 [B, G] or the program.
+
+    A word a thread, so that a warp reads neighbours: a vector under a mask would be read word by word, each time in
+    as many sectors.
+    """
+    place = tl.multiple_of(V0 + example[None, :] * L.n.atoms + atom[:, None], (4, 4))
     if L.neural_only:
         constant = tl.load(floats + L.of.constant + atom, mask=ok, other=0.0)
         value = tl.load(place, mask=(constant < 0)[:, None], other=0.0)
@@ -34,28 +55,20 @@ def start(V0, indices, floats, work, stride, first_example, batch, L: tl.constex
     Atoms are read in their order, so that neighbours share a sector; the first atom of a slot is what it starts as.
     """
     example, _ = examples(first_example, batch, L)
+    passive = tl.full((L.tall, L.wide), LOWEST, tl.float32)
     for first in range(0, L.n.atoms, L.tall):
         atom = first + tl.arange(0, L.tall)
-        slot = tl.load(indices + L.at.gradient + atom, mask=atom < L.n.atoms, other=-1)
-        value = starting(V0, floats, atom, slot >= 0, example, L)
+        slot = tl.load(indices + L.at.gradient + atom, mask=atom < L.n.atoms, other=NOTHING)
+        value = starting(V0, floats, atom, slot > NOTHING, example, L)
         put(work, kept_row(slot, L), stride, slot >= 0, value, L)
+        if L.n.kept < L.n.slots:
+            passive = tl.maximum(passive, tl.where((slot == PASSIVE)[:, None], value, LOWEST))
     put_row(work, L.row.x + L.n.active, stride, tl.full((L.wide,), 1.0, tl.float32), L)
     if L.exact:
         atom = tl.load(indices + L.at.member + L.false)
         put_row(work, L.row.start_false, stride, tl.load(V0 + example * L.n.atoms + atom), L)
     if L.n.kept < L.n.slots:
-        put_row(work, L.row.rest, stride, largest_passive(V0, indices, floats, example, L), L)
-
-
-@triton.jit
-def largest_passive(V0, indices, floats, example, L: tl.constexpr):
-    most = tl.full((L.tall, L.wide), LOWEST, tl.float32)
-    for first in range(L.n.active, L.n.slots, L.tall):
-        slot = first + tl.arange(0, L.tall)
-        ok = slot < L.n.slots
-        value = starting(V0, floats, tl.load(indices + L.at.member + slot, mask=ok, other=0), ok, example, L)
-        most = tl.maximum(most, tl.where(ok[:, None], value, LOWEST))
-    return tl.max(most, axis=0)
+        put_row(work, L.row.rest, stride, tl.max(passive, axis=0), L)
 
 
 @triton.jit
@@ -96,17 +109,17 @@ def sum_rows(tile, indices, floats, work, stride, k, BAND: tl.constexpr, L: tl.c
     place = BAND.first + tile * P
     segment = place + tl.arange(0, P)
     ok = segment < BAND.last
-    part, begin = two(indices + L.at.part, segment, ok, 0)
-    count, padding = two(indices + L.at.part_rows, segment, ok, 0)
+    part, begin, count, padding = four(indices + L.at.part, tl.minimum(segment, BAND.last - 1))
+    count = tl.where(ok, count, 0)
     most = tl.full((P, L.wide), LOWEST, tl.float32)
     total = tl.full((P, L.wide), 0.0, tl.float32)
     by_true = tl.full((P, L.wide), 0.0, tl.float32)
-    for done in range(0, tl.load(indices + L.at.part_rows + 2 * place), W):
+    for done in range(0, longest(indices + L.at.part + 4 * place + 2, BAND.entries), W):
         entry = done + tl.arange(0, W)[None, :]
         inside = entry < count[:, None]
-        row = begin[:, None] + entry
-        left, right = two(indices + L.at.row, row, inside, L.n.active)
-        n, times = two(indices + L.at.row_kind, row, inside, 0)
+        left, right, n, times = four(indices + L.at.row, begin[:, None] + tl.where(inside, entry, 0))
+        left, right = tl.where(inside, left, L.n.active), tl.where(inside, right, L.n.active)
+        n, times = tl.where(inside, n, 0), tl.where(inside, times, 0)
         product = get_all(work, L.row.x + left, stride, L) * get_all(work, L.row.x + right, stride, L)
         bits = product * get_all(work, L.row.scale + n, stride, L)
         bits = tl.where(inside[:, :, None], bits, LOWEST)

@@ -42,6 +42,15 @@ def valuations(program: Program, batch: int, seed: int = 0, crisp: float = 0.3) 
     return V0
 
 
+def false_above(program: Program, batch: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """V0 as float32 has it, false at 0.98; and the same with every value that is not 0 moved by up to 0.03, so that no
+    two are alike."""
+    V0 = valuations(program, batch)
+    V0[:, 0] = 0.98
+    by = torch.rand(V0.shape, generator=torch.Generator().manual_seed(5), dtype=torch.float64)
+    return V0.float().double(), (V0 - 0.03 * by * (V0 != 0)).float().double()
+
+
 @contextmanager
 def near_ties() -> Iterator[set[str]]:
     """Collects how nearly Z above 1 was shared by two values in a run of the reference.

@@ -15,9 +15,9 @@ def table(tables, name, size):
     return tables.indices[start : start + size]
 
 
-def two(tables, name, size):
-    """Both columns of a table that has two."""
-    return table(tables, name, 2 * size).reshape(size, 2).T
+def columns(tables, name, size, wide):
+    """The columns of a table that has so many."""
+    return table(tables, name, wide * size).reshape(size, wide).T
 
 
 @pytest.fixture(scope="module", params=SHIPPED)
@@ -34,6 +34,15 @@ def test_bands_cover_every_segment_once(counts, tall):
         assert tall % band.width == 0 and band.width <= tall
 
 
+@pytest.mark.parametrize("counts, entries", [
+    ([0], [0]), ([5040] + [6] * 32, [5120, 8]), ([3] * 40, [4]), ([2] * 40, [2]), ([14] * 9 + [9] * 8, [0]),
+    ([14] * 8 + [9] * 8, [0]), ([12] * 20, [12]),
+])
+def test_entries_of_a_tile_are_known_where_tiles_are_alike(counts, entries):
+    """Rounded up to whole rounds; 0 where one tile needs fewer rounds than another."""
+    assert [band.entries for band in bands(np.array(counts), 128 if counts[0] > 100 else 32)] == entries
+
+
 def test_long_and_short_segments_are_worked_on_apart():
     found = bands(np.array([5040] + [6] * 32), 128)
     assert [(band.width, band.last - band.first) for band in found] == [(128, 1), (4, 32)]
@@ -42,8 +51,7 @@ def test_long_and_short_segments_are_worked_on_apart():
 @pytest.mark.parametrize("rows_of_part", [None, 512, 7])
 def test_parts_hold_every_row_once(plan, rows_of_part):
     tables = pack(plan, targets_only=False, rows_of_part=rows_of_part)
-    part, start = two(tables, "part", tables.parts)
-    count, padding = two(tables, "part_rows", tables.parts)
+    part, start, count, padding = columns(tables, "part", tables.parts, 4)
     assert np.array_equal(padding, plan.pair_padding[table(tables, "part_pair", tables.parts)[part]])
     rows = np.sort(np.concatenate([np.arange(s, s + c) for s, c in zip(start, count, strict=True)]))
     assert np.array_equal(rows, np.arange(plan.rows))
@@ -56,8 +64,8 @@ def test_parts_hold_every_row_once(plan, rows_of_part):
 
 def test_nodes_read_only_lower_levels(plan):
     tables = pack(plan, targets_only=False)
-    begin, end = two(tables, "level", tables.levels)
-    left, right = two(tables, "node", plan.nodes)
+    begin, end = columns(tables, "level", tables.levels, 2)
+    left, right = columns(tables, "node", plan.nodes, 2)
     assert [0, *end] == [*begin, plan.nodes]
     for first, last in zip(begin, end, strict=True):
         assert last > first
@@ -77,23 +85,23 @@ def test_products_are_those_of_the_plan(plan):
         X = np.array(X)
         return X[row_left.astype(np.int64)] * X[row_right.astype(np.int64)]
 
-    mine = rows(*two(tables, "node", plan.nodes), *two(tables, "row", plan.rows))
+    mine = rows(*columns(tables, "node", plan.nodes, 2), *columns(tables, "row", plan.rows, 4)[:2])
     assert np.allclose(mine, rows(plan.node_left, plan.node_right, plan.row_left, plan.row_right), rtol=1e-12)
 
 
 def test_every_factor_of_a_row_is_a_use(plan):
     tables = pack(plan, targets_only=False)
     uses = len(tables.use_counts)
-    (owner, start), count = two(tables, "use", uses), table(tables, "use_count", uses)
-    other, _ = two(tables, "use_of", 2 * plan.rows)
+    owner, start, count, _ = columns(tables, "use", uses, 4)
+    other = columns(tables, "use_of", 2 * plan.rows, 4)[0]
     mine = sorted((x, o) for x, s, c in zip(owner, start, count, strict=True) for o in other[s : s + c])
-    left, right = two(tables, "row", plan.rows)
+    left, right = columns(tables, "row", plan.rows, 4)[:2]
     both = [*zip(left, right, strict=True), *zip(right, left, strict=True)]
     assert mine == sorted((x, o) for x, o in both if x != plan.active)
 
 
 def test_tables_begin_with_a_sector(plan):
-    """So that one load of two numbers is aligned, and four such loads are a sector."""
+    """So that one load of two or four numbers is aligned, and a sector is four such loads or two."""
     tables = pack(plan, targets_only=True)
     assert all(start % 8 == 0 for start in (*tables.at, *tables.of))
     assert len(tables.indices) % 8 == 0

@@ -25,7 +25,7 @@ FORWARD, BACKWARD = "program_forward", "program_backward"
 FILES = ("maths", "step", "derive", "gradients", "factors", "program")
 # Prefixes of what a layout's parts become: L.n.active is N_ACTIVE.
 PREFIXES = {"n": "N_", "at": "AT_", "of": "AT_", "row": "WORK_", "kind": "KIND_"}
-BAND_PARAMETERS = "WIDTH: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr"
+BAND_PARAMETERS = "WIDTH: tl.constexpr, FIRST: tl.constexpr, LAST: tl.constexpr, ENTRIES: tl.constexpr"
 
 
 @dataclass(frozen=True)
@@ -137,8 +137,8 @@ def _constants(node: ast.AST, L: Any, fields: dict[str, tuple[str, ...]]) -> lis
         case ast.Attribute(value=ast.Subscript(value=ast.Attribute(value=ast.Name(id="L")))):
             return [(node, str(edit.value(node, L)))]
         case ast.Subscript(value=ast.Attribute(value=ast.Name(id="L"), attr=bands), slice=ast.Constant(value=i)):
-            width, first, last = getattr(L, bands)[i]
-            return [(node, f"WIDTH={width}, FIRST={first}, LAST={last}")]
+            width, first, last, entries = getattr(L, bands)[i]
+            return [(node, f"WIDTH={width}, FIRST={first}, LAST={last}, ENTRIES={entries}")]
         case ast.Attribute(value=ast.Name(id="BAND"), attr=name):
             return [(node, name.upper())]
         case ast.Attribute(value=ast.Name(id="L"), attr="gradient"):

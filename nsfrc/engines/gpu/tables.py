@@ -80,13 +80,13 @@ def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tab
         "asked_start": np.searchsorted(np.sort(outputs), np.arange(kept + 1)),
         "asked": np.argsort(outputs, kind="stable"),
         "gradient": _gradient_slots(plan, kept),
-        "row": _two(left, right), "row_kind": _two(power, times),
-        "part": _two(by_length, part_start[by_length]),
-        "part_rows": _two(part_count[by_length], plan.pair_padding[part_pair[by_length]]),
+        "row": _entries(left, right, power, times),
+        "part": _entries(by_length, part_start[by_length], part_count[by_length],
+                         plan.pair_padding[part_pair[by_length]]),
         "part_pair": part_pair, "pair_parts": np.searchsorted(part_pair, np.arange(len(pair_rows) + 1)),
-        "use": _two(uses.owner, uses.start), "use_count": uses.count,
-        "use_of": _two(np.concatenate([right, left])[uses.order], np.tile(pair, 2)[uses.order]),
-        "use_kind": _two(np.tile(power, 2)[uses.order], np.tile(times, 2)[uses.order]),
+        "use": _entries(uses.owner, uses.start, uses.count, np.zeros_like(uses.count)),
+        "use_of": _entries(*(column[uses.order] for column in (
+            np.concatenate([right, left]), np.tile(pair, 2), np.tile(power, 2), np.tile(times, 2)))),
         **_clause_tables(plan), **_node_tables(plan, level, place),
     }
     floats = {"constant": starting_values(plan.constant), "padding": plan.pair_padding}
@@ -95,7 +95,7 @@ def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tab
         at=Indices(*_starts(integers, Indices._fields)), of=Floats(*_starts(floats, Floats._fields)),
         plan=plan, kept=kept, levels=int(level.max(initial=0)), parts=len(part_pair), outputs=len(outputs),
         split=rows_of_part is not None, part_counts=part_count[by_length],
-        clause_counts=integers["clause_count"], use_counts=uses.count,
+        clause_counts=integers["clause"][2::4], use_counts=uses.count,
     )
 
 
@@ -134,7 +134,8 @@ def bands(counts: np.ndarray, tall: int) -> tuple[Band, ...]:
         width = int(widths[first])
         while 2 * width * (last - first) <= tall and width < counts[first]:
             width *= 2
-        found.append(Band(width, int(first), int(last)))
+        rounds = -(-counts[first: last: tall // width] // width)
+        found.append(Band(width, int(first), int(last), int(rounds[0]) * width if (rounds == rounds[0]).all() else 0))
     return tuple(found)
 
 
@@ -157,12 +158,13 @@ def _node_tables(plan: Plan, level: np.ndarray, place: np.ndarray) -> dict[str, 
     sorted_level = np.sort(level)  # slots first: all are of level 0
     fed = segments(np.concatenate([left, right]), rank=-sorted_level)
     bounds = np.searchsorted(sorted_level[first:], np.arange(1, levels + 2))
+    ranges = np.searchsorted(-sorted_level[fed.owner], -np.arange(levels, -1, -1) + 1)
     return {
-        "level": _two(bounds[:-1], bounds[1:]), "node": _two(left, right),
-        "fed": fed.owner, "fed_start": fed.start, "fed_count": fed.count,
-        "fed_level": np.searchsorted(-sorted_level[fed.owner], -np.arange(levels, -1, -1) + 1),
-        "fed_node": np.tile(np.arange(first, len(level)), 2)[fed.order],
-        "fed_other": np.concatenate([right, left])[fed.order],
+        "level": _entries(bounds[:-1], bounds[1:]), "node": _entries(left, right),
+        "fed": _entries(fed.owner, fed.start, fed.count, np.zeros_like(fed.count)),
+        "fed_level": _entries(ranges[:-1], ranges[1:]),
+        "fed_by": _entries(np.tile(np.arange(first, len(level)), 2)[fed.order],
+                           np.concatenate([right, left])[fed.order]),
     }
 
 
@@ -174,11 +176,11 @@ def _clause_tables(plan: Plan) -> dict[str, np.ndarray]:
     pair_head = np.empty(len(plan.pair_clause), dtype=np.int64)
     pair_head[plan.head_pairs] = np.repeat(np.arange(len(plan.heads)), np.diff(head_start))
     return {
-        "pair": _two(plan.pair_clause, pair_head),
+        "pair": _entries(plan.pair_clause, pair_head),
         "pair_rank": np.arange(len(pair_head)) - start[plan.pair_clause] + 1,
-        "clause": _two(by_count, start[:-1][by_count]), "clause_count": count[by_count],
-        "head": _two(head_start, np.append(head_start[1:], head_start[-1])),
-        "head_pair": _two(plan.head_pairs, plan.pair_clause[plan.head_pairs]),
+        "clause": _entries(by_count, start[:-1][by_count], count[by_count], np.zeros_like(count)),
+        "head": _entries(head_start, np.append(head_start[1:], head_start[-1])),
+        "head_pair": _entries(plan.head_pairs, plan.pair_clause[plan.head_pairs]),
     }
 
 
@@ -202,10 +204,12 @@ def _uses(left: np.ndarray, right: np.ndarray, one: int) -> Segments:
 
 
 def _gradient_slots(plan: Plan, kept: int) -> np.ndarray:
-    """[G]: the slot whose gradient an atom receives, or -1; one atom of a slot has all of it."""
-    gradient = np.full(plan.G, -1, dtype=np.int64)
+    """[G]: the slot whose gradient an atom receives; one atom of a slot has all of it. -1 of atoms that start the slots
+    whose largest alone is kept, -2 of all others."""
+    gradient = np.full(plan.G, -2, dtype=np.int64)
     own = plan.slots if kept == plan.slots else plan.active
     gradient[plan.members[:own]] = np.arange(own)
+    gradient[plan.members[own:]] = -1
     return gradient
 
 
@@ -227,11 +231,11 @@ def _rows(n: Sizes, split: bool, hard: bool, exact: bool, gradient: bool) -> Row
     return Rows(**rows)
 
 
-def _two(first: np.ndarray, second: np.ndarray) -> np.ndarray:
-    """Entries of two whole numbers each, one after another."""
-    both = np.stack([np.asarray(first).astype(np.int64), np.asarray(second).astype(np.int64)], axis=1).ravel()
-    assert both.max(initial=0) < 2**31, "more rows than memory has"
-    return both
+def _entries(*columns: np.ndarray) -> np.ndarray:
+    """Entries of several whole numbers each, one after another."""
+    whole = np.stack([np.asarray(column).astype(np.int64) for column in columns], axis=1).ravel()
+    assert whole.max(initial=0) < 2**31, "more rows than memory has"
+    return whole
 
 
 def _join(tables: dict[str, Any], names: tuple[str, ...], dtype: type) -> np.ndarray:

@@ -7,15 +7,16 @@ import random
 from pathlib import Path
 
 import pytest
+import torch
 
 import nsfrc
 from nsfrc.compiler.ir import ANCHORED
 from nsfrc.engines.gpu.anchored_shapes import LARGE, SMALL
 from nsfrc.engines.gpu.launch import CLAUSE, PROGRAM
 from tests.amount import THOROUGH
-from tests.engines.support import random_compiled
+from tests.engines.support import false_above, near_ties, random_compiled, relative, run
 from tests.kernels.anchored_programs import ROOT, anchored
-from tests.kernels.ptx.support import agree
+from tests.kernels.ptx.support import GRADIENTS, VALUES, agree, executed
 
 pytestmark = [
     pytest.mark.ptx,
@@ -46,6 +47,19 @@ def test_under_paper(name, arch):
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_under_anchored(name, arch):
     agree(anchored(name, FEWER.get(name)), 9, arch=arch, inputs="neural", outputs="targets")
+
+
+@pytest.mark.parametrize("shape", [PROGRAM, CLAUSE], ids=["program", "clause"])
+def test_false_above_nothing(shape):
+    """However small γ is: where no two values tie, gradients are as near as ever."""
+    program = shipped("closeby")
+    _, V0 = false_above(program, 6)
+    for gamma in (0.01, 0.002, 0.0005):
+        with near_ties() as ties:
+            theirs = run(program, V0, "reference", torch.float64, steps=3, gamma=gamma)
+        mine, _ = executed(program, V0, shape=shape, steps=3, gamma=gamma)
+        assert not ties and (mine[0] - theirs[0]).abs().max() <= VALUES
+        assert relative(mine[1], theirs[1]) <= GRADIENTS
 
 
 @pytest.mark.parametrize("arch", ARCHS)
