@@ -90,6 +90,6 @@ class SlotOptions(Options):
 # What is usual for each model. One without `data` learns from a folder, which has no usual place.
 MODELS: dict[str, Options] = {
     "yolo": DetectorOptions(),
-    "yolo_clevr": DetectorOptions(data="", figures=ALL, epochs=32, size=192),
+    "yolo_clevr": DetectorOptions(data="", figures=ALL, epochs=32, size=288),
     "slot_attention": SlotOptions(),
 }
