@@ -360,9 +360,9 @@ def test_programs_with_slots_for_all_objects_and_with_classes(desk: Desk) -> Non
 
 def test_pictures_unlike_those_that_perception_knows_are_remarked_on(desk: Desk) -> None:
     assert desk.answers is not None and desk.answers.remarks == ()
-    noise = np.random.default_rng(0).integers(0, 255, (64, 64, 3), np.uint8)
+    grey = np.random.default_rng(0).integers(0, 255, (64, 64, 1), np.uint8)
     desk.clear()
-    desk.pictures.drop("noise.png", png(noise))
+    desk.pictures.drop("noise.png", png(np.repeat(grey, 3, axis=2)))
     desk.update()
     assert desk.answers is not None and any("not as yolo expects" in remark for remark in desk.answers.remarks)
 
