@@ -1,8 +1,7 @@
 """A folder of figures from files to rows, as `nsfrc infer` does it, on one thread and on several.
 
-The baseline is one thread with Pillow and torch alone, as it was without the PNG kernel and ONNX Runtime. All ways take
-turns, a whole folder each, so that they meet the same moods of the machine; CPU time is kept beside, which a busy
-machine changes less.
+The baseline is one thread with torch alone, as it is without ONNX Runtime. All ways take turns, a whole folder each, so
+that they meet the same moods of the machine; CPU time is kept beside, which a busy machine changes less.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ from nsfrc.pipelines import pipeline
 PATTERN, SEED = "twopairs", 4_100_000
 FIGURES, QUICK_FIGURES = 512, 128
 ROUNDS, QUICK_ROUNDS = 7, 2
-BEFORE = "one thread, Pillow and torch"
+BEFORE = "one thread, without ONNX Runtime"
 PLAIN = 0  # stands for the baseline where others have their number of threads
 
 
@@ -64,7 +63,6 @@ def once(predictor: Predictor, items: Sequence[Item], threads: int) -> tuple[flo
         stack.enter_context(images.quietly())
         stack.enter_context(torch_threads(1))
         if threads == PLAIN:
-            stack.enter_context(mock.patch.object(images, "_quick", lambda *_: None))
             stack.enter_context(mock.patch.object(predictor.pipe.perception, "onnx_allowed", False))
         reading = Reading(decoders=0) if threads <= 1 else Reading(threads=threads)
         start, cpu = time.perf_counter(), time.process_time()
