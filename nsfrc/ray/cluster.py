@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 from urllib.parse import urlsplit
 
+from nsfrc.contexts import cores
 from nsfrc.errors import NsfrcError
 from nsfrc.ray.extra import need_ray
 
@@ -64,7 +65,7 @@ def _connect(ray: Any, wanted: Wanted) -> None:
     quiet = {"log_to_driver": False, "logging_level": logging.ERROR}
     os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")
     if wanted.address == LOCAL:
-        workers = wanted.workers or max(1, _cores() // wanted.cpus)
+        workers = wanted.workers or max(1, cores() // wanted.cpus)
         with _muted():
             ray.init(address=LOCAL, num_cpus=workers * wanted.cpus + SPARE, include_dashboard=False,
                      object_store_memory=STORE, _node_ip_address="127.0.0.1", **quiet)
@@ -110,10 +111,6 @@ def _refuse_unreachable(address: str) -> None:
         raise NsfrcError(f"there is no Ray at {address} ({error.strerror or error}): see that the head is up and the "
                          f"port is open (`ray start --head --port {port}`), or give --ray local for this machine "
                          f"alone") from None
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _hush(ray: Any) -> None:

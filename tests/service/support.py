@@ -11,15 +11,6 @@ from nsfrc.benchmarks.service_fuzz import Request, send
 from nsfrc.service.app import Service, around
 from nsfrc.service.settings import Settings
 
-CLASSES = """
-:- type(image, [img]).
-:- type(object, slots(3)).
-:- type(class, [person, car]).
-:- neural(in(object, image)).
-:- neural(class(object, class)).
-:- target(kp(img)).
-kp(X) :- in(O, X), class(O, person), in(P, X), class(P, car).
-"""
 FACTS = """
 :- type(day, [monday, tuesday]).
 :- neural(rain(day)).

@@ -12,9 +12,10 @@ from PIL import Image
 pytest.importorskip("fastapi")
 
 from nsfrc.benchmarks.service_chaos import bomb
+from nsfrc.benchmarks.service_fuzz import OF_CLASSES as CLASSES
 from tests.cli.support import Run
 from tests.inference.support import NO, ONE, SEVERAL, YES, install, save
-from tests.service.support import CLASSES, FACTS, asked, form, opened, told
+from tests.service.support import FACTS, asked, form, opened, told
 
 FIGURES = Path(__file__).parents[2] / "examples" / "figures" / "twopairs"
 
