@@ -36,20 +36,20 @@ PLAIN = 0  # stands for the baseline where others have their number of threads
 class FolderRow(Compared):
     """A folder on so many threads: seconds for all of it. of_one_thread: how many times as fast as one thread is.
 
-    cpu: seconds of processor time for an image, median; baseline_cpu: that of the baseline.
+    busy: seconds of processor time for an image, median; baseline_busy: that of the baseline.
     """
 
     threads: int
     figures: int
     images_per_second: float
     of_one_thread: float
-    cpu: float
-    baseline_cpu: float
+    busy: float
+    baseline_busy: float
 
     def __str__(self) -> str:
         return (f"folder, {self.threads} threads: {self.images_per_second:6.1f} images/s, "
                 f"{self.ratio:.2f}× the baseline, {self.of_one_thread:.2f}× one thread, "
-                f"{1e3 * self.cpu:.2f} ms of CPU an image (baseline {1e3 * self.baseline_cpu:.2f})")
+                f"{1e3 * self.busy:.2f} ms of CPU an image (baseline {1e3 * self.baseline_busy:.2f})")
 
 
 def ways() -> tuple[int, ...]:
@@ -84,14 +84,14 @@ def measure(quick: bool) -> Iterator[FolderRow]:
     cpu = {threads: timing(run[threads][1] / count for run in runs).median for threads in tried}
     for threads in tried[1:]:
         yield FolderRow(**compared(wall[threads], BEFORE, wall[PLAIN]), threads=threads, figures=count,
-                        images_per_second=count / wall[threads].median, cpu=cpu[threads], baseline_cpu=cpu[PLAIN],
+                        images_per_second=count / wall[threads].median, busy=cpu[threads], baseline_busy=cpu[PLAIN],
                         of_one_thread=wall[1].median / wall[threads].median)
 
 
 def tell(results: Results) -> str:
     rows: list[FolderRow] = results["end_to_end_folder"]
     lines = [[str(row.threads), f"{row.images_per_second:.0f}", f"{row.ratio:.2f}", f"{row.of_one_thread:.2f}",
-              f"{1e3 * row.cpu:.2f}"] for row in rows]
+              f"{1e3 * row.busy:.2f}"] for row in rows]
     table = markdown(["threads", "images per second", "of the baseline", "of one thread", "CPU ms per image"], lines)
     return f"{table}\n\nA folder of {rows[0].figures} figures of {PATTERN}, from files to rows, as `nsfrc infer` " \
         f"does it. The baseline is {BEFORE}, in turns with the others."
