@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import signal
+import threading
 
 # Before torch is imported. Processes share the cores: threads beside them wait for each other, in loops of tiny
 # operators such as finite differences ten times as long as one thread takes.
@@ -34,6 +36,13 @@ KINDS = {
 }
 MANY = 6  # cases of a test, of which `make quick` takes a third
 ORDER = ("aot", "docs", "training", "interpreter", "")
+
+
+def pytest_configure() -> None:
+    """Hear Ctrl-C, which some tests send, also where a shell that runs this in the background has it ignored."""
+    ignored = signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    if ignored and threading.current_thread() is threading.main_thread():
+        signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
