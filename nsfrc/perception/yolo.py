@@ -35,7 +35,7 @@ class Yolo(Perception):
 
     Coordinates are fractions of the image. The columns of an attribute sum to 1 for an object that is there.
     calibration: (a, b) of objectness = σ(a · logit + b), the logit being what `strength` says. looks: of the figures
-    that it learnt from, "plain" or "varied".
+    that it learnt from, "plain" or "varied". network: YOLOv5 as it is, "full", or what is needed of it, "light".
     """
 
     name = "yolo"
@@ -53,15 +53,15 @@ class Yolo(Perception):
     def __init__(
         self, objects: int, variant: str = "n", size: tuple[int, int] | None = None,
         attributes: Attributes | None = None, calibration: tuple[float, float] = (1.0, 0.0), floor: float = FLOOR,
-        looks: str = "plain",
+        looks: str = "plain", network: str = "full",
     ) -> None:
         super().__init__()
-        self.looks = looks
+        self.looks, self.kind = looks, network
         self.objects, self.size, self.variant = objects, size or self.usual_size, variant
         self.attributes, self.calibration, self.floor = attributes or self.usual_attributes, calibration, floor
         self.dimensions = ("x1", "y1", "x2", "y2", *self.attributes.values, "objectness")
         self.identity = f"{self.name}-{variant}:untrained"
-        self.network = yolo_network.build(variant, len(self.attributes.classes))
+        self.network = yolo_network.build(variant, len(self.attributes.classes), network == "light")
         self.onnx_allowed = False  # whether ONNX Runtime may run it: `build` fuses it, and what is trained changes
         self._onnx: OnnxNetwork | None = None
 
@@ -200,7 +200,7 @@ class Yolo(Perception):
             "kind": "perception", "model": self.name, "variant": self.variant,
             "size": width if height == width else [height, width],
             "attributes": self.attributes.groups, "classes": self.attributes.classes,
-            "calibration": list(self.calibration), "looks": self.looks,
+            "calibration": list(self.calibration), "looks": self.looks, "network": self.kind,
         }
 
 
@@ -221,10 +221,11 @@ def _settings(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, 
             variant in yolo_network.VARIANTS and list(attributes.classes) == header["classes"]
             and all(isinstance(side, int) and side > 0 and side % 32 == 0 for side in (height, width))
             and 0 < a < math.inf and math.isfinite(b) and header.get("looks", "plain") in LOOKS
+            and header.get("network", "full") in yolo_network.KINDS
         )
     except (LookupError, TypeError, ValueError):
         sound = False
     if not sound:
         raise NsfrcError(f"{path} is damaged (its header is not valid): get or train the weights again")
     return {"variant": variant, "size": (height, width), "attributes": attributes, "calibration": (a, b),
-            "looks": header.get("looks", "plain")}
+            "looks": header.get("looks", "plain"), "network": header.get("network", "full")}

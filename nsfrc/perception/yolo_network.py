@@ -8,10 +8,12 @@ from typing import Any
 
 import torch
 
+from nsfrc.perception import yolo_light
 from nsfrc.perception.attributes import Attributes
 from nsfrc.perception.offline import load_ultralytics
 
 VARIANTS = ("n", "s")
+KINDS = ("light", "full")
 BINS = 16  # a box side is the mean of a distribution over 0 … 15 cells
 
 
@@ -29,12 +31,16 @@ class Cells:
     strides: torch.Tensor
 
 
-def build(variant: str, classes: int) -> Any:
+def build(variant: str, classes: int, light: bool = False) -> Any:
     """An untrained YOLOv5 (ultralytics' DetectionModel) of a variant, from torch's random numbers."""
     load_ultralytics()
-    from ultralytics.nn.tasks import DetectionModel
+    from ultralytics.nn.tasks import DetectionModel, yaml_model_load
 
-    return DetectionModel(f"yolov5{variant}.yaml", ch=3, nc=classes, verbose=False)
+    outline = yaml_model_load(f"yolov5{variant}.yaml")
+    network = DetectionModel(yolo_light.outline(outline) if light else outline, ch=3, nc=classes, verbose=False)
+    if light:
+        yolo_light.narrow(network)
+    return network
 
 
 class Combined(torch.nn.Module):

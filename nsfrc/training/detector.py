@@ -18,6 +18,7 @@ import torch
 from nsfrc.distributed import share, together, world
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
+from nsfrc.perception import yolo_light
 from nsfrc.perception.yolo import Yolo
 from nsfrc.training import run as shared
 from nsfrc.training.checkpoint import check_place, checkpoint_of
@@ -89,10 +90,10 @@ class Run(shared.Run[Yolo]):
             torch.manual_seed(options.seed)
             model = source.model(
                 FOUND, variant=options.variant, size=source.size(options.size), attributes=source.attributes,
-                looks="varied" if options.data == LOOKS["varied"] else "plain",
+                looks="varied" if options.data == LOOKS["varied"] else "plain", network=options.network,
             )
         if start is not None:
-            files.load_into(model, start)
+            begin_with(model, start)
         super().__init__(options, model, device)
         self.parts = _loss(self.model)
         synchronise(self.model.network, self.parts)
@@ -117,6 +118,17 @@ class Run(shared.Run[Yolo]):
     def judge(self, held_out: Examples) -> tuple[float, str]:
         right = score(self.average, held_out, self.device).all_right
         return right, f"all objects right {right:.2%}"
+
+
+def begin_with(model: Yolo, start: Path) -> None:
+    """Fill a model from a file of weights; a light one also takes those of a full network, as far as they fit."""
+    header, tensors = files.load(start)
+    if model.kind == "light" and header.get("network", "full") == "full":
+        full = type(model)(FOUND, variant=model.variant, attributes=model.attributes)
+        files.fill(full, tensors, start)
+        yolo_light.start_from(model.network, full.network)
+    else:
+        files.fill(model, tensors, start)
 
 
 def _loss(model: Yolo) -> Any:

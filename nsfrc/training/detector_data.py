@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING
@@ -23,6 +23,10 @@ if TYPE_CHECKING:
     from nsfrc.data.figures import Shape
 
 SHIFT = 4  # pixels
+CELL = 32  # pixels of the coarsest cells, which images have a whole number of
+# How large varied figures are shown, half of them as they will be: the network then knows objects that are smaller and
+# larger, in pixels, than any of these figures has.
+SHOWN = (2 / 3, 5 / 6, 7 / 6, 4 / 3)
 LOOKS_STREAM = 100  # figures of varied looks share none with those of the patterns, whatever the seed
 VALIDATION_SEED = 1_000_000  # plus the seed: figures that no run trains on
 
@@ -41,8 +45,8 @@ class Source:
     """Where examples come from, and what kind of model learns from them.
 
     examples(held_out, seed, size (H, W)): each example to be made when it is called, the same ones every time;
-    held_out: those to validate with. high: height / width of its pictures. looks: how far those vary.
-    available: how many there are to train on, if there is an end.
+    held_out: those to validate with. high: height / width of its pictures. looks: how far those vary; shown: how much
+    smaller or larger they are shown at times. available: how many there are to train on, if there is an end.
     """
 
     model: type[Yolo]
@@ -51,18 +55,21 @@ class Source:
     high: float = 1.0
     looks: Looks = FLAT
     available: int | None = None
+    shown: tuple[float, ...] = ()
 
     def size(self, width: int) -> tuple[int, int]:
         return round(width * self.high), width
 
 
-def drawn(attributes: Attributes, example: Callable[[int, int, tuple[int, int]], Example]) -> Source:
+def drawn(
+    attributes: Attributes, example: Callable[[int, int, tuple[int, int]], Example], shown: tuple[float, ...] = ()
+) -> Source:
     """A source without end; example(seed, index, size) draws one."""
 
     def examples(held_out: bool, seed: int, size: tuple[int, int]) -> Iterator[Callable[[], Example]]:
         return (partial(example, seed + held_out * VALIDATION_SEED, i, size) for i in count())
 
-    return Source(Yolo, examples, attributes)
+    return Source(Yolo, examples, attributes, shown=shown)
 
 
 def open_source(data: str) -> Source:
@@ -95,7 +102,7 @@ def _shown(pixels: np.ndarray, shapes: Sequence[Shape], size: tuple[int, int]) -
     return Example(prepare(Image.fromarray(pixels), size), np.array(classes, dtype=np.int64), boxes)
 
 
-SOURCES = {"kandinsky": drawn(KANDINSKY, _plain), "varied": drawn(KANDINSKY, _varied)}
+SOURCES = {"kandinsky": drawn(KANDINSKY, _plain), "varied": drawn(KANDINSKY, _varied, SHOWN)}
 
 
 def _clevr(data: str) -> Source:
@@ -121,13 +128,14 @@ def _seen(entry: Entry, size: tuple[int, int]) -> Example:
 class Examples:
     """N examples. pixels: uint8 [N, H, W, 3]; classes, boxes: one array per example, as in `Example`.
 
-    looks: how far pictures vary.
+    looks, shown: how far pictures vary, as in `Source`.
     """
 
     pixels: torch.Tensor
     classes: list[np.ndarray]
     boxes: list[np.ndarray]
     looks: Looks = FLAT
+    shown: tuple[float, ...] = ()
 
     @property
     def answers(self) -> list[np.ndarray]:
@@ -149,7 +157,7 @@ def collect(
             example = make()
             pixels[place] = torch.from_numpy(example.pixels)
             made.append(example)
-    return Examples(pixels, [e.classes for e in made], [e.boxes for e in made], source.looks)
+    return Examples(pixels, [e.classes for e in made], [e.boxes for e in made], source.looks, source.shown)
 
 
 @dataclass(frozen=True)
@@ -167,7 +175,16 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, device: 
     rng = np.random.default_rng([seed, epoch])
     order = rng.permutation(len(examples))
     for start in range(0, len(order), batch_size):
-        yield vary(examples, order[start : start + batch_size], rng, device)
+        batch = vary(examples, order[start : start + batch_size], rng, device)
+        if examples.shown and rng.random() < 0.5:
+            batch = replace(batch, images=_shown_at(batch.images, float(rng.choice(examples.shown))))
+        yield batch
+
+
+def _shown_at(images: torch.Tensor, scale: float) -> torch.Tensor:
+    """Images that much larger or smaller, in whole cells of the network."""
+    size = [max(1, round(side * scale / CELL)) * CELL for side in images.shape[2:]]
+    return torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
 
 
 def vary(examples: Examples, chosen: np.ndarray, rng: np.random.Generator, device: str) -> Batch:

@@ -48,10 +48,14 @@ class Options:
 
 @dataclass(frozen=True)
 class DetectorOptions(Options):
-    """data: see LOOKS. variant: the size of YOLOv5. start: the checksum of weights to start from."""
+    """data: see LOOKS. variant: the size of YOLOv5; network: all of it, "full", or what is needed of it, "light".
+
+    start: the checksum of weights to start from.
+    """
 
     data: str = "kandinsky"
     variant: str = "n"
+    network: str = "light"
     start: str = ""
     figures: int = 8000
     epochs: int = 18

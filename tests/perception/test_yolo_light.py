@@ -1,0 +1,107 @@
+"""The light network: what it leaves out, how it begins with what a full one has learnt, and its files."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from nsfrc.errors import NsfrcError
+from nsfrc.perception import onnx_network, yolo_light, yolo_network
+from nsfrc.perception.yolo import Yolo
+from nsfrc.perception.yolo_clevr import YoloClevr
+from nsfrc.training.detector import begin_with
+from nsfrc.training.detector_data import Batch, batches, collect, open_source
+from tests.perception.support import random_yolo, stored
+
+SIDE = 64
+IMAGES = torch.rand(2, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(5))
+
+
+def light(**settings: object) -> Yolo:
+    return Yolo(4, size=(SIDE, SIDE), network="light", **settings).eval()  # type: ignore[arg-type]
+
+
+def flatten(full: Yolo) -> None:
+    """Leave of the convolutions that a light network splits only what goes through as few channels."""
+    for name, part in full.network.named_modules():
+        small = name.replace("model.24.", "model.18.")
+        if yolo_light.NARROWED.fullmatch(small):
+            weight = part.conv.weight
+            first, second = yolo_light._split(weight.detach(), yolo_light.rank(len(weight)))
+            weight.data = torch.einsum("or,rikl->oikl", second[:, :, 0, 0], first)
+
+
+def test_it_says_what_the_full_one_says_of_its_finest_scale() -> None:
+    """Where the full one's matrices are as narrow as those of the light one, nothing is lost."""
+    full, small = random_yolo(), light()
+    flatten(full)
+    yolo_light.start_from(small.network, full.network)
+    with torch.no_grad():
+        whole, part = (yolo_network.cells(one.network.eval(), IMAGES) for one in (full, small))
+    cells = part.strides.numel()
+    assert cells == (SIDE // 8) ** 2 < whole.strides.numel() and torch.all(part.strides == 8)
+    assert torch.equal(part.centres, whole.centres[:cells])
+    for ours, theirs in ((part.sides, whole.sides), (part.classes, whole.classes)):
+        assert torch.allclose(ours, theirs[..., :cells], atol=1e-4)
+        assert theirs.std() > 1e-3  # or anything would be like it
+
+
+@pytest.mark.parametrize(("channels", "between"), [(64, 16), (96, 16), (128, 32), (256, 64)])
+def test_channels_between_are_whole_vectors(channels: int, between: int) -> None:
+    assert yolo_light.rank(channels) == between
+
+
+def test_a_matrix_is_split_as_well_as_can_be() -> None:
+    weight = torch.randn(24, 5, 3, 3, generator=torch.Generator().manual_seed(0))
+    first, second = yolo_light._split(weight, 24)
+    assert torch.allclose(torch.einsum("or,rikl->oikl", second[:, :, 0, 0], first), weight, atol=1e-5)
+    first, second = yolo_light._split(weight, 6)
+    lost = (torch.einsum("or,rikl->oikl", second[:, :, 0, 0], first) - weight).square().sum()
+    assert lost.item() == pytest.approx(torch.linalg.svdvals(weight.flatten(1))[6:].square().sum().item(), rel=1e-4)
+
+
+@pytest.mark.parametrize("kind", [Yolo, YoloClevr])
+def test_half_the_weights_and_the_same_in_onnx_runtime(kind: type[Yolo], tmp_path: Path) -> None:
+    pytest.importorskip("onnxruntime")
+    model = kind(4, size=(SIDE, SIDE), network="light").eval()
+    count = sum(one.numel() for one in model.parameters())
+    assert count < 0.5 * sum(one.numel() for one in kind(4, size=(SIDE, SIDE)).parameters())
+    loaded = kind.build(4, stored(model, tmp_path / "w.safetensors"))
+    assert loaded.kind == "light" and loaded.network.is_fused()
+    sides, classes = onnx_network.OnnxNetwork(loaded.network)(IMAGES)
+    with torch.no_grad():
+        same = yolo_network.logits(loaded.network, IMAGES)
+    assert torch.allclose(sides, same["boxes"], atol=1e-4) and torch.allclose(classes, same["scores"], atol=1e-4)
+
+
+def test_a_training_begins_with_either_kind(tmp_path: Path) -> None:
+    full, small = random_yolo(), light()
+    begin_with(small, stored(full, tmp_path / "full.safetensors"))
+    assert torch.equal(small.network.model[0].conv.weight, full.network.model[0].conv.weight)
+    again = light()
+    begin_with(again, stored(small, tmp_path / "light.safetensors"))
+    assert all(torch.equal(a, b) for a, b in zip(again.state_dict().values(), small.state_dict().values(), strict=True))
+    with pytest.raises(NsfrcError, match="does not fit"):
+        begin_with(random_yolo(), tmp_path / "light.safetensors")
+
+
+def test_an_unknown_network_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(NsfrcError, match="header is not valid"):
+        Yolo.build(4, stored(random_yolo(), tmp_path / "w.safetensors", network="heavy"))
+
+
+def test_varied_figures_are_shown_in_several_sizes() -> None:
+    """Half of the batches as they are; boxes are fractions and stay."""
+    examples = collect(open_source("varied"), False, 0, (96, 96), 24)
+    epochs = [list(batches(examples, 2, 0, epoch, "cpu")) for epoch in range(4)]
+
+    def sides(some: list[Batch]) -> list[int]:
+        return [one.images.shape[-1] for one in some]
+
+    seen = [side for some in epochs for side in sides(some)]
+    assert set(seen) == {64, 96, 128} and 0.3 < seen.count(96) / len(seen) < 0.8
+    assert sides(epochs[1]) == sides(list(batches(examples, 2, 0, 1, "cpu"))) != sides(epochs[0])
+    assert all(one.images.shape[-2] == one.images.shape[-1] and one.images.min() >= 0 and one.images.max() <= 1
+               for some in epochs for one in some)
