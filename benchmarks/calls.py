@@ -10,23 +10,19 @@ logarithms and products take at full throughput (`bound.py`), measured in the sa
 from __future__ import annotations
 
 import argparse
-import json
-import os
 import statistics
-import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 from nsfrc.benchmarks.measure import RESULTS, write_csv
 from nsfrc.benchmarks.parts import markdown, seconds, times
+from nsfrc.benchmarks.versions import ROOT, Version
 
-ROOT = Path(__file__).resolve().parents[1]
 SMALL = ("twopairs", "closeby", "red_triangle", "online_pair", "clevr_hans3")
 BUDGET = 0.08  # seconds for one turn of one way
 
@@ -127,42 +123,15 @@ def _bound(program: str, batch: int) -> list[float]:
     return [bounds(_reasoner(program, batch, "example")[0], batch, throughput())[0]]
 
 
-def serve() -> None:
-    """Answers, a line each, how long the calls take that lines of input ask for: the least tenth and the median."""
-    for line in sys.stdin:
-        program, batch, way = json.loads(line)
-        found = sorted(_bound(program, batch) if way == "bound" else _times(program, batch, *way))
-        print(json.dumps([found[len(found) // 10], statistics.median(found)]), flush=True)
-
-
-class Version:
-    """A process with one version's sources that answers what calls take."""
-
-    def __init__(self, sources: Path) -> None:
-        # This file's own text: the other version may not have it.
-        code = "import sys, types\nmodule = types.ModuleType('calls')\nsys.modules['calls'] = module\n" \
-            f"module.__file__ = {str(__file__)!r}\n" \
-            f"exec(compile({Path(__file__).read_text()!r}, 'calls', 'exec'), module.__dict__)\nmodule.serve()"
-        self.process = subprocess.Popen(
-            [sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
-            env={**os.environ, "PYTHONPATH": str(sources)}, cwd=sources)
-
-    def ask(self, program: str, batch: int, way: Way | str) -> tuple[float, float]:
-        assert self.process.stdin is not None and self.process.stdout is not None
-        asked = way if isinstance(way, str) else [way.direction, way.threads, way.normalise]
-        print(json.dumps([program, batch, asked]), file=self.process.stdin, flush=True)
-        least, median = json.loads(self.process.stdout.readline())
-        return least, median
-
-    def end(self) -> None:
-        assert self.process.stdin is not None
-        self.process.stdin.close()
-        self.process.wait()
+def answer(program: str, batch: int, way: Any) -> list[float]:
+    """How long calls take: the least tenth and the median."""
+    found = sorted(_bound(program, batch) if way == "bound" else _times(program, batch, *way))
+    return [found[len(found) // 10], statistics.median(found)]
 
 
 def measured(cases: tuple[Case, ...], rounds: int, against: Path | None) -> Iterator[CallRow]:
     with tempfile.TemporaryDirectory() as folder:
-        versions = [Version(ROOT)] + ([Version(against)] if against else [])
+        versions = [Version(sources, __file__) for sources in (ROOT, against) if sources is not None]
         try:
             for case in cases:
                 yield _measure(case, rounds, versions, Path(folder))
@@ -184,9 +153,9 @@ def _measure(case: Case, rounds: int, versions: list[Version], folder: Path) -> 
     found: list[list[tuple[float, float]]] = [[] for _ in asked]
     for turn in range(rounds + 1):  # the first warms up
         for (version, way), mine in zip(asked, found, strict=True):
-            answer = version.ask(program, case.batch, way)
+            answered = version.ask(program, case.batch, way if isinstance(way, str) else astuple(way))
             if turn:
-                mine.append(answer)
+                mine.append(answered)
     least = [min(one[0] for one in turns) for turns in found]
     median = [statistics.median(one[1] for one in turns) for turns in found]
     base, earlier = case.beside is not None, len(versions) > 1
