@@ -47,8 +47,15 @@ class AnchoredSizes(NamedTuple):
 
 
 class AnchoredInts(NamedTuple):
-    """Where tables begin in `ints`."""
+    """Where tables begin in `ints`. The first ones have two or four numbers an entry, which one load brings."""
 
+    sum: int  # [sums, 4]: row of X, first entry, entries, nothing
+    row: int  # [entries, 4]: rows of X whose product is a reason, how often it counts, nothing
+    use: int  # [lists of uses, 4]: whose they are, row of gradients that is added to or of `partial`, first use, uses
+    use_of: int  # [uses, 4]: the other factor, the node or sum, how often; of a choice what is taken times its
+    # gradient, its row, nothing, and what is taken away from the first
+    choice: int  # [choices, 4]: row of X, phase after phase; rows of X: by which, `no` if that is 0, `yes` if it is 1
+    node: int  # [nodes, 2]: factors
     input_atom: int  # [inputs]
     head_atom: int  # [heads]
     output: int  # [outputs]: row of X, or -1 - atom where V0 itself is the output
@@ -60,16 +67,6 @@ class AnchoredInts(NamedTuple):
     block_past: int  # [blocks]: rows that those leave behind, if each takes the rounds it needs
     phase: int  # [phases, 3]
     back: int  # [phases backwards, 3]
-    node_left: int
-    node_right: int
-    choice_row: int  # [choices]: row of X, phase after phase
-    choice_by: int  # rows of X: `no` if this is 0, `yes` if it is 1
-    choice_no: int
-    choice_yes: int
-    sum_row: int  # [sums]: row of X
-    sum_start: int  # [sums + 1]: its entries
-    row_left: int  # [entries]
-    row_right: int
     pair_start: int  # [heads + 1]: pairs of a head
     pair_clause: int  # [pairs]
     pair_head: int  # [pairs]
@@ -78,12 +75,6 @@ class AnchoredInts(NamedTuple):
     asked_row: int  # [asked]
     asked_start: int  # [asked + 1]
     asked: int  # outputs of a row
-    use_factor: int  # [lists of uses]: whose they are
-    use_row: int  # [lists]: row of gradients that is added to, or of `partial`
-    use_start: int  # [lists + 1]
-    use_other: int  # [uses]: the other factor; of a choice, what is taken times its gradient
-    use_less: int  # [uses]: what is taken away from that; none for a program without choices
-    use_of: int  # [uses]: the node or sum; row of a choice
     add_row: int  # [additions]
     add_start: int  # [additions + 1]
     add_piece: int  # rows from `partial` on
@@ -95,8 +86,6 @@ class AnchoredFloats(NamedTuple):
     """Where tables begin in `floats`."""
 
     head_value: int  # [heads]: V0, where the program declares it
-    row_times: int  # [entries]: how often an entry counts
-    use_times: int  # [uses]
 
 
 class AnchoredRows(NamedTuple):
@@ -113,9 +102,10 @@ class AnchoredRows(NamedTuple):
 
 
 class AnchoredLayout(NamedTuple):
-    """All of it. A tile is `tall` rows × `wide` examples."""
+    """All of it. A tile is `tall` rows × `wide` examples, or `few` where there are no more: a value a thread."""
 
     tall: int
+    few: int
     wide: int
     n: AnchoredSizes
     at: AnchoredInts

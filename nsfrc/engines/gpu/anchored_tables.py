@@ -9,6 +9,8 @@ import numpy as np
 
 from nsfrc.compiler.levels import FIRST_INPUT, PASSED, LevelPlan
 from nsfrc.engines.gpu.anchored_phases import Phase, Work, work_of
+from nsfrc.engines.gpu.anchored_shapes import Shape
+from nsfrc.engines.gpu.tables import entries
 from nsfrc.kernels.anchored_layout import AnchoredFloats, AnchoredInts, AnchoredLayout, AnchoredRows, AnchoredSizes
 
 
@@ -30,11 +32,11 @@ class AnchoredTables:
         rounds = self.plan.block_rounds.astype(np.int64) if steps is None else steps
         return self.row.past + int((_members(self.plan) * (rounds + 1)).sum())
 
-    def layout(self, tall: int, wide: int, warm: bool) -> AnchoredLayout:
-        """What kernels are compiled for: these tables and tiles of tall × wide."""
+    def layout(self, shape: Shape, warm: bool) -> AnchoredLayout:
+        """What kernels are compiled for: these tables and tiles of a shape."""
         plan = self.plan
         return AnchoredLayout(
-            tall=tall, wide=wide, n=self.n, at=self.at, of=self.of, row=self.row,
+            tall=shape.tall, few=shape.few, wide=shape.wide, n=self.n, at=self.at, of=self.of, row=self.row,
             first_head=plan.first_head, first_node=plan.first_node, first_pair=plan.values,
             declared=plan.declared, soft=self.soft, recursive=plan.rounds > 0, warm=warm,
         )
@@ -46,15 +48,16 @@ def pack(plan: LevelPlan, targets_only: bool, soft: bool) -> AnchoredTables:
     sums, uses, adds = work.sums, work.uses, work.adds
     row = _rows(plan, work, soft)
     ints: dict[str, Any] = {
+        "sum": entries(sums.column(0), sums.starts()[:-1], np.diff(sums.starts()), 0),
+        "row": entries(*(sums.entry(number) for number in range(3)), 0),
+        "use": entries(uses.column(1), uses.column(0), uses.starts()[:-1], np.diff(uses.starts())),
+        "use_of": entries(*(uses.entry(number) for number in (0, 2, 3, 1))), "choice": _choices(plan, work),
+        "node": entries(plan.node_left, plan.node_right),
         "input_atom": plan.input_atom, "head_atom": plan.head_atom, **_block_tables(plan, work),
-        "node_left": plan.node_left, "node_right": plan.node_right, **_choice_tables(plan, work),
-        "sum_row": sums.column(0), "sum_start": sums.starts(), "row_left": sums.entry(0), "row_right": sums.entry(1),
         **_pair_tables(plan, soft), **_output_tables(plan, targets_only, row),
-        "use_row": uses.column(0), "use_factor": uses.column(1), "use_start": uses.starts(),
-        "use_other": uses.entry(0), "use_less": uses.entry(1) if plan.choices else [], "use_of": uses.entry(2),
         "add_row": adds.column(0), "add_start": adds.starts(), "add_piece": adds.entry(0),
     }
-    floats = {"head_value": plan.head_start_value, "row_times": sums.entry(2), "use_times": uses.entry(3)}
+    floats = {"head_value": plan.head_start_value}
     n = AnchoredSizes(
         atoms=plan.G, clauses=plan.C, inputs=plan.inputs, heads=plan.heads, nodes=plan.nodes,
         choices=plan.choices, pairs=len(plan.pair_clause) if soft else 0, values=work.values, sums=sums.count,
@@ -98,11 +101,10 @@ def _block_tables(plan: LevelPlan, work: Work) -> dict[str, Any]:
     return tables
 
 
-def _choice_tables(plan: LevelPlan, work: Work) -> dict[str, Any]:
+def _choices(plan: LevelPlan, work: Work) -> np.ndarray:
     """Choices in the order of their phases."""
     order = np.concatenate([np.empty(0, np.int64), *work.choices])
-    tables = {"choice_by": plan.choice_by, "choice_no": plan.choice_no, "choice_yes": plan.choice_yes}
-    return {"choice_row": plan.first_choice + order, **{name: table[order] for name, table in tables.items()}}
+    return entries(plan.first_choice + order, plan.choice_by[order], plan.choice_no[order], plan.choice_yes[order])
 
 
 def _pair_tables(plan: LevelPlan, soft: bool) -> dict[str, Any]:
