@@ -13,8 +13,6 @@ import triton.language as tl
 from nsfrc.kernels.anchored_maths import capped, summed, with_reasons
 from nsfrc.kernels.maths import examples, four, get, get_every, put, put_row, two
 
-EACH = tl.constexpr(4)  # reasons that a soft-or takes up together
-
 
 @triton.jit
 def starting(V0, ints, floats, head, ok, first, batch, L: tl.constexpr):
@@ -37,10 +35,10 @@ def load_inputs(V0, ints, floats, x, stride, first, batch, L: tl.constexpr):
     put_row(x, 1, stride, tl.full((L.wide,), 1.0, tl.float32), L)
     for at in range(0, L.n.inputs, L.tall):
         number = at + tl.arange(0, L.tall)
-        ok = number < L.n.inputs
-        atom = tl.load(ints + L.at.input_atom + number, mask=ok, other=0)
-        value = tl.load(V0 + example[None, :] * L.n.atoms + atom[:, None], mask=ok[:, None], other=0.0)
-        put(x, 2 + number, stride, ok, value, L)
+        atom = tl.load(ints + L.at.input_atom + tl.minimum(number, L.n.inputs - 1))
+        # Examples by atoms, so that a warp reads neighbours.
+        value = tl.trans(tl.load(V0 + example[:, None] * L.n.atoms + atom[None, :]))
+        put(x, 2 + number, stride, number < L.n.inputs, value, L)
     if L.recursive:
         for at in range(0, L.n.heads, L.tall):
             head = at + tl.arange(0, L.tall)
@@ -86,6 +84,15 @@ def all_sums(
         sums(middle, high, V0, ints, floats, x, stride, k, unit, shift, first, batch, L.few, OF_HEADS, KEEP, L)
 
 
+@triton.jit
+def often(times):
+    """A tuple of whole numbers [n] as numbers [n, 1]."""
+    found = ()
+    for i in tl.static_range(len(times)):
+        found += (times[i].to(tl.float32)[:, None],)
+    return found
+
+
 @triton.jit(noinline=True)
 def sums(
     low, high, V0, ints, floats, x, stride, k, unit, shift, first, batch,
@@ -95,20 +102,21 @@ def sums(
     for at in range(low, high, LISTS):
         number = at + tl.arange(0, LISTS)
         ok = number < high
-        row, entry, count, _ = four(ints + L.at.sum, tl.minimum(number, high - 1))
+        row, begin, count, _ = four(ints + L.at.sum, tl.minimum(number, high - 1))
         top, total = tl.full((LISTS, L.wide), 0.0, tl.float32), tl.full((LISTS, L.wide), 0.0, tl.float32)
         if OF_HEADS:
             start = starting(V0, ints, floats, row - L.first_head, ok, first, batch, L)
             top, total = with_reasons(top, total, (start,), (1.0,), k, L.warm)
-        for j in range(0, tl.load(ints + L.at.sum + 4 * at + 2), EACH):  # longest first
-            rows, often = (), ()
-            for i in tl.static_range(EACH):
-                inside = j + i < count
-                left, right, times, _ = four(ints + L.at.row, entry + tl.where(inside, j + i, 0))
-                left, right = tl.where(inside, left, 0), tl.where(inside, right, 0)  # row 0 is 0, which adds nothing
-                rows += (get_every(x, left, stride, L) * get_every(x, right, stride, L),)
-                often += (times.to(tl.float32)[:, None],)
-            top, total = with_reasons(top, total, rows, often, k, L.warm)
+        for j in range(tl.load(ints + L.at.sum + 4 * at + 2)):  # longest first
+            group = tl.where(j < count, begin + j, 0)
+            left, right = four(ints + L.at.left, group), four(ints + L.at.right, group)
+            times = (1.0, 1.0, 1.0, 1.0)
+            if not L.once:
+                times = often(four(ints + L.at.times, group))
+            rows = ()
+            for i in tl.static_range(4):
+                rows += (get_every(x, left[i], stride, L) * get_every(x, right[i], stride, L),)
+            top, total = with_reasons(top, total, rows, times, k, L.warm)
         value, inverse = summed(top, total, k, unit, L.warm)
         put(x, row + shift, stride, ok, capped(value) if OF_HEADS else value, L)
         if KEEP:

@@ -49,8 +49,10 @@ class AnchoredSizes(NamedTuple):
 class AnchoredInts(NamedTuple):
     """Where tables begin in `ints`. The first ones have two or four numbers an entry, which one load brings."""
 
-    sum: int  # [sums, 4]: row of X, first entry, entries, nothing
-    row: int  # [entries, 4]: rows of X whose product is a reason, how often it counts, nothing
+    sum: int  # [sums, 4]: row of X, first group, groups, nothing
+    left: int  # [groups, 4]: rows of X; the first group, and the end of others, is row 0, which adds nothing
+    right: int  # [groups, 4]: rows of X that those are multiplied by
+    times: int  # [groups, 4]: how often such a reason counts; none if all count once
     use: int  # [lists of uses, 4]: whose they are, row of gradients that is added to or of `partial`, first use, uses
     use_of: int  # [uses, 4]: the other factor, the node or sum, how often; of a choice what is taken times its
     # gradient, its row, nothing, and what is taken away from the first
@@ -117,6 +119,7 @@ class AnchoredLayout(NamedTuple):
     declared: bool  # whether heads start as the program says
     soft: bool
     recursive: bool
+    once: bool  # every reason counts once
     warm: bool  # γ is large; see anchored_maths
     kind: AnchoredKinds = AnchoredKinds()
 

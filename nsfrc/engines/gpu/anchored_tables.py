@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from nsfrc.compiler.levels import FIRST_INPUT, PASSED, LevelPlan
-from nsfrc.engines.gpu.anchored_phases import Phase, Work, work_of
+from nsfrc.engines.gpu.anchored_phases import GROUP, Lists, Phase, Work, work_of
 from nsfrc.engines.gpu.anchored_shapes import Shape
 from nsfrc.engines.gpu.tables import entries
 from nsfrc.kernels.anchored_layout import AnchoredFloats, AnchoredInts, AnchoredLayout, AnchoredRows, AnchoredSizes
@@ -38,7 +38,8 @@ class AnchoredTables:
         return AnchoredLayout(
             tall=shape.tall, few=shape.few, wide=shape.wide, n=self.n, at=self.at, of=self.of, row=self.row,
             first_head=plan.first_head, first_node=plan.first_node, first_pair=plan.values,
-            declared=plan.declared, soft=self.soft, recursive=plan.rounds > 0, warm=warm,
+            declared=plan.declared, soft=self.soft, recursive=plan.rounds > 0,
+            once=self.at.times == self.at.use, warm=warm,  # without a table of it
         )
 
 
@@ -48,8 +49,7 @@ def pack(plan: LevelPlan, targets_only: bool, soft: bool) -> AnchoredTables:
     sums, uses, adds = work.sums, work.uses, work.adds
     row = _rows(plan, work, soft)
     ints: dict[str, Any] = {
-        "sum": entries(sums.column(0), sums.starts()[:-1], np.diff(sums.starts()), 0),
-        "row": entries(*(sums.entry(number) for number in range(3)), 0),
+        **_sum_tables(work.sums),
         "use": entries(uses.column(1), uses.column(0), uses.starts()[:-1], np.diff(uses.starts())),
         "use_of": entries(*(uses.entry(number) for number in (0, 2, 3, 1))), "choice": _choices(plan, work),
         "node": entries(plan.node_left, plan.node_right),
@@ -105,6 +105,21 @@ def _choices(plan: LevelPlan, work: Work) -> np.ndarray:
     """Choices in the order of their phases."""
     order = np.concatenate([np.empty(0, np.int64), *work.choices])
     return entries(plan.first_choice + order, plan.choice_by[order], plan.choice_no[order], plan.choice_yes[order])
+
+
+def _sum_tables(sums: Lists) -> dict[str, Any]:
+    """Lists of reasons in groups of GROUP, filled up with reasons of 0; the first group is of nobody, all of it 0."""
+    starts = sums.starts()
+    groups = -(-np.diff(starts) // GROUP)
+    first = 1 + np.cumsum(groups) - groups
+    owner = np.repeat(np.arange(sums.count), np.diff(starts))
+    place = GROUP * first[owner] + np.arange(len(owner)) - starts[owner]
+    tables = {}
+    for number, name in enumerate(("left", "right", "times")):
+        tables[name] = np.zeros(GROUP * (1 + int(groups.sum())), dtype=np.int64)
+        tables[name][place] = sums.entry(number)
+    once = bool((sums.entry(2) == 1).all())
+    return {"sum": entries(sums.column(0), first, groups, 0), **tables, **({"times": []} if once else {})}
 
 
 def _pair_tables(plan: LevelPlan, soft: bool) -> dict[str, Any]:
