@@ -96,14 +96,14 @@ def often(times):
 @triton.jit(noinline=True)
 def sums(
     low, high, V0, ints, floats, x, stride, k, unit, shift, first, batch,
-    LISTS: tl.constexpr, OF_HEADS: tl.constexpr, KEEP: tl.constexpr, L: tl.constexpr,
+    HEIGHT: tl.constexpr, OF_HEADS: tl.constexpr, KEEP: tl.constexpr, L: tl.constexpr,
 ):
-    """Soft-ors of parts, or of heads, whose V0 is a reason more and which are at most 1. LISTS: of a tile."""
-    for at in range(low, high, LISTS):
-        number = at + tl.arange(0, LISTS)
+    """Soft-ors of parts, or of heads, whose V0 is a reason more and which are at most 1. HEIGHT: lists of a tile."""
+    for at in range(low, high, HEIGHT):
+        number = at + tl.arange(0, HEIGHT)
         ok = number < high
         row, begin, count, _ = four(ints + L.at.sum, tl.minimum(number, high - 1))
-        top, total = tl.full((LISTS, L.wide), 0.0, tl.float32), tl.full((LISTS, L.wide), 0.0, tl.float32)
+        top, total = tl.full((HEIGHT, L.wide), 0.0, tl.float32), tl.full((HEIGHT, L.wide), 0.0, tl.float32)
         if OF_HEADS:
             start = starting(V0, ints, floats, row - L.first_head, ok, first, batch, L)
             top, total = with_reasons(top, total, (start,), (1.0,), k, L.warm)
@@ -175,8 +175,7 @@ def run_phases(
 ):
     """A round of a block; shift: where heads go, beyond their own rows."""
     for p in range(tl.load(ints + L.at.block_phases + block), tl.load(ints + L.at.block_phases + block + 1)):
-        kind = tl.load(ints + L.at.phase + 3 * p)
-        low, high = tl.load(ints + L.at.phase + 3 * p + 1), tl.load(ints + L.at.phase + 3 * p + 2)
+        kind, low, high, _ = four(ints + L.at.phase, p)
         if kind == L.kind.products:
             products(low, high, ints, x, stride, L)
         elif kind == L.kind.parts:
@@ -205,8 +204,8 @@ def rounds_of(block, ints, steps, L: tl.constexpr):
 def finish(V0, out, ints, x, stride, first, batch, L: tl.constexpr):
     """Values of the output atoms into out [B, outputs]."""
     example, inside = examples(first, batch, L)
-    for at in range(0, L.n.outputs, L.tall):
-        output = at + tl.arange(0, L.tall)
+    for at in range(0, L.n.outputs, L.few):
+        output = at + tl.arange(0, L.few)
         ok = output < L.n.outputs
         row = tl.load(ints + L.at.output + output, mask=ok, other=0)
         passed = V0 + example[None, :] * L.n.atoms + (-1 - row)[:, None]

@@ -120,14 +120,14 @@ def all_uses(low, high, ints, x, stride, g, k, OF_SUMS: tl.constexpr, L: tl.cons
 
 
 @triton.jit(noinline=True)
-def uses(low, high, ints, x, stride, g, k, LISTS: tl.constexpr, OF_SUMS: tl.constexpr, L: tl.constexpr):
-    """What factors are given by the products or soft-ors that they are part of. LISTS: of a tile."""
-    for at in range(low, high, LISTS):
-        number = at + tl.arange(0, LISTS)
+def uses(low, high, ints, x, stride, g, k, HEIGHT: tl.constexpr, OF_SUMS: tl.constexpr, L: tl.constexpr):
+    """What factors are given by the products or soft-ors that they are part of. HEIGHT: lists of a tile."""
+    for at in range(low, high, HEIGHT):
+        number = at + tl.arange(0, HEIGHT)
         ok = number < high
         factor, row, begin, count = four(ints + L.at.use, tl.minimum(number, high - 1))
         factor = get_every(x, factor, stride, L)
-        total = tl.full((LISTS, L.wide), 0.0, tl.float32)
+        total = tl.full((HEIGHT, L.wide), 0.0, tl.float32)
         for j in range(tl.load(ints + L.at.use + 4 * at + 3)):  # longest first
             inside = j < count
             # Where it ended, a list has its first use again, by a factor of 0.
@@ -180,8 +180,7 @@ def run_back(
 ):
     """A round of a block, backwards."""
     for p in range(tl.load(ints + L.at.block_backs + block), tl.load(ints + L.at.block_backs + block + 1)):
-        kind = tl.load(ints + L.at.back + 3 * p)
-        low, high = tl.load(ints + L.at.back + 3 * p + 1), tl.load(ints + L.at.back + 3 * p + 2)
+        kind, low, high, _ = four(ints + L.at.back, p)
         if kind == L.kind.take_products:
             take_products(low, high, g, L)
         elif kind == L.kind.take_parts:

@@ -41,7 +41,7 @@ class AnchoredSizes(NamedTuple):
     pairs: int  # (clause, head) pairs with a row of X; 0 for hard weights
     values: int  # rows of X
     sums: int
-    blocks: int
+    blocks: int  # one, if none is recursive
     outputs: int
     asked: int  # rows of X that are outputs
 
@@ -53,10 +53,11 @@ class AnchoredInts(NamedTuple):
     left: int  # [groups, 4]: rows of X; the first group, and the end of others, is row 0, which adds nothing
     right: int  # [groups, 4]: rows of X that those are multiplied by
     times: int  # [groups, 4]: how often such a reason counts; none if all count once
-    use: int  # [lists of uses, 4]: whose they are, row of gradients that is added to or of `partial`, first use, uses
-    use_of: int  # [uses, 4]: the other factor, the node or sum, how often; of a choice what is taken times its
-    # gradient, its row, nothing, and what is taken away from the first
-    choice: int  # [choices, 4]: row of X, phase after phase; rows of X: by which, `no` if that is 0, `yes` if it is 1
+    use: int  # [lists of uses, 4]: whose; row of gradients that is added to, or of `partial`; first use, uses
+    use_of: int  # [uses, 4]: the other factor, node or sum, how often; of a choice yes, its row, nothing, and less no
+    choice: int  # [choices, 4]: rows of X: its own, by which, `no` if that is 0, `yes` if it is 1; by phases
+    phase: int  # [phases, 4]: kind, first, last, nothing
+    back: int  # [phases backwards, 4]
     node: int  # [nodes, 2]: factors
     input_atom: int  # [inputs]
     head_atom: int  # [heads]
@@ -67,8 +68,6 @@ class AnchoredInts(NamedTuple):
     block_rounds: int  # [blocks]: 0 for a plain block
     block_members: int  # [blocks]: heads of recursive blocks before this one
     block_past: int  # [blocks]: rows that those leave behind, if each takes the rounds it needs
-    phase: int  # [phases, 3]
-    back: int  # [phases backwards, 3]
     pair_start: int  # [heads + 1]: pairs of a head
     pair_clause: int  # [pairs]
     pair_head: int  # [pairs]

@@ -66,7 +66,7 @@ class Work:
     sums: Lists = field(default_factory=Lists)  # row; left, right, times
     uses: Lists = field(default_factory=Lists)  # row, factor; other, less, node or sum or row of a choice, times
     adds: Lists = field(default_factory=Lists)  # row; piece
-    forward: list[list[Phase]] = field(default_factory=list)  # of every block
+    forward: list[list[Phase]] = field(default_factory=list)  # of every block, or of all if none is recursive
     backward: list[list[Phase]] = field(default_factory=list)
     pieces: int = 0
 
@@ -97,6 +97,9 @@ def work_of(plan: LevelPlan, soft: bool) -> Work:
                 left, right, times = (entry[mine] for entry in entries)
                 back += _uses_of(KIND.uses_of_sums, left, right, parents[mine], times, work)
         work.backward.append(back)
+    if not plan.rounds:  # one block after the other is one block
+        work.forward = [[phase for block in work.forward for phase in block]]
+        work.backward = [[phase for block in reversed(work.backward) for phase in block]]
     return work
 
 
@@ -110,8 +113,8 @@ def cut(owner: np.ndarray, group: int = 1) -> tuple[np.ndarray, np.ndarray, np.n
     place = np.searchsorted(lists, owner)
     each = -(-length // -(-length // PIECE) // group) * group
     pieces = np.where(length > PIECE, -(-length // each), 0)
-    at, whole = np.arange(len(owner)) - first[place], (length // np.maximum(each, 1))[place]
-    number = np.where(at < whole * each[place], at % whole, whole)
+    at, whole = np.arange(len(owner)) - first[place], (length // each)[place]
+    number = np.where(at < whole * each[place], at % np.maximum(whole, 1), whole)
     long = pieces[place] > 0
     return long, ((np.cumsum(pieces) - pieces)[place] + number)[long], np.repeat(lists, pieces)
 

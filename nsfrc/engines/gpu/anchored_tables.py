@@ -61,7 +61,7 @@ def pack(plan: LevelPlan, targets_only: bool, soft: bool) -> AnchoredTables:
     n = AnchoredSizes(
         atoms=plan.G, clauses=plan.C, inputs=plan.inputs, heads=plan.heads, nodes=plan.nodes,
         choices=plan.choices, pairs=len(plan.pair_clause) if soft else 0, values=work.values, sums=sums.count,
-        blocks=plan.blocks, outputs=len(ints["output"]), asked=len(ints["asked_row"]),
+        blocks=len(work.forward), outputs=len(ints["output"]), asked=len(ints["asked_row"]),
     )
     return AnchoredTables(
         ints=_joined(ints, AnchoredInts._fields, np.int32), floats=_joined(floats, AnchoredFloats._fields, np.float32),
@@ -96,7 +96,7 @@ def _block_tables(plan: LevelPlan, work: Work) -> dict[str, Any]:
     }
     for name, blocks in (("phase", work.forward), ("back", work.backward)):
         phases: list[Phase] = [phase for block in blocks for phase in block]
-        tables[name] = np.array(phases, dtype=np.int64).ravel()
+        tables[name] = np.array([(*phase, 0) for phase in phases], dtype=np.int64).ravel()
         tables[f"block_{name}s"] = np.cumsum([0, *map(len, blocks)])
     return tables
 
