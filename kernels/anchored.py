@@ -46,13 +46,18 @@ def load_inputs(V0, ints, floats, x, stride, first, batch, L: tl.constexpr):
             put(x, L.first_head + head, stride, ok, starting(V0, ints, floats, head, ok, first, batch, L), L)
 
 
+@triton.jit
+def product(x, left, right, stride, L: tl.constexpr):
+    return get_every(x, left, stride, L) * get_every(x, right, stride, L)
+
+
 @triton.jit(noinline=True)
 def products(low, high, ints, x, stride, L: tl.constexpr):
     for at in range(low, high, L.tall):
         node = at + tl.arange(0, L.tall)
         ok = node < high
         left, right = two(ints + L.at.node, node, ok, 0)
-        put(x, L.first_node + node, stride, ok, get_every(x, left, stride, L) * get_every(x, right, stride, L), L)
+        put(x, L.first_node + node, stride, ok, product(x, left, right, stride, L), L)
 
 
 @triton.jit(noinline=True)
@@ -113,9 +118,8 @@ def sums(
             times = (1.0, 1.0, 1.0, 1.0)
             if not L.once:
                 times = often(four(ints + L.at.times, group))
-            rows = ()
-            for i in tl.static_range(4):
-                rows += (get_every(x, left[i], stride, L) * get_every(x, right[i], stride, L),)
+            rows = (product(x, left[0], right[0], stride, L), product(x, left[1], right[1], stride, L),
+                    product(x, left[2], right[2], stride, L), product(x, left[3], right[3], stride, L))
             top, total = with_reasons(top, total, rows, times, k, L.warm)
         value, inverse = summed(top, total, k, unit, L.warm)
         put(x, row + shift, stride, ok, capped(value) if OF_HEADS else value, L)

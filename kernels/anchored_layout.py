@@ -54,7 +54,7 @@ class AnchoredInts(NamedTuple):
     right: int  # [groups, 4]: rows of X that those are multiplied by
     times: int  # [groups, 4]: how often such a reason counts; none if all count once
     use: int  # [lists of uses, 4]: whose; row of gradients that is added to, or of `partial`; first use, uses
-    use_of: int  # [uses, 4]: the other factor, node or sum, how often; of a choice yes, its row, nothing, and less no
+    use_of: int  # [uses, 4]: other factor, node or sum, times; of a choice, by a - b: a, its row, nothing, b
     choice: int  # [choices, 4]: rows of X: its own, by which, `no` if that is 0, `yes` if it is 1; by phases
     phase: int  # [phases, 4]: kind, first, last, nothing
     back: int  # [phases backwards, 4]
