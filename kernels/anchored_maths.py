@@ -7,7 +7,8 @@ With base 2: k = log2(e)/γ and unit = 1/k. What is summed is a multiple of exp(
 A reason of 0 adds exactly nothing, and of a single reason rest is exactly 0. WARM is for a γ so large that the
 difference of two exponentials would lose digits, and that no exponential overflows. `inverse` is 1/(1 + rest), which
 turns the exponential of a reason into its share of the gradient. Kernels of these lines are compiled without
-enable_fp_fusion: a product must be rounded alike where it is the largest and where it is compared with that.
+enable_fp_fusion: a product must be rounded alike where it is the largest and where it is compared with that. What may
+be fused says so (tl.fma).
 """
 
 from __future__ import annotations
