@@ -10,8 +10,8 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.anchored_maths import capped, summed, with_reason
-from nsfrc.kernels.maths import examples, get, put, put_row
+from nsfrc.kernels.anchored_maths import capped, summed, with_reasons
+from nsfrc.kernels.maths import examples, four, get, get_every, put, put_row, two
 
 
 @triton.jit
@@ -19,7 +19,7 @@ def starting(V0, ints, floats, head, ok, first, batch, L: tl.constexpr):
     """V0 of heads [n]: [n, lanes], as the program declares it or as it is given."""
     if L.declared:
         value = tl.load(floats + L.of.head_value + head, mask=ok, other=0.0)[:, None]
-        start = value + tl.full((L.tall, L.wide), 0.0, tl.float32)
+        start = value + tl.full((head.shape[0], L.wide), 0.0, tl.float32)
     else:
         example, _ = examples(first, batch, L)
         atom = tl.load(ints + L.at.head_atom + head, mask=ok, other=0)
@@ -35,10 +35,10 @@ def load_inputs(V0, ints, floats, x, stride, first, batch, L: tl.constexpr):
     put_row(x, 1, stride, tl.full((L.wide,), 1.0, tl.float32), L)
     for at in range(0, L.n.inputs, L.tall):
         number = at + tl.arange(0, L.tall)
-        ok = number < L.n.inputs
-        atom = tl.load(ints + L.at.input_atom + number, mask=ok, other=0)
-        value = tl.load(V0 + example[None, :] * L.n.atoms + atom[:, None], mask=ok[:, None], other=0.0)
-        put(x, 2 + number, stride, ok, value, L)
+        atom = tl.load(ints + L.at.input_atom + tl.minimum(number, L.n.inputs - 1))
+        # Examples by atoms, so that a warp reads neighbours.
+        value = tl.trans(tl.load(V0 + example[:, None] * L.n.atoms + atom[None, :]))
+        put(x, 2 + number, stride, number < L.n.inputs, value, L)
     if L.recursive:
         for at in range(0, L.n.heads, L.tall):
             head = at + tl.arange(0, L.tall)
@@ -46,14 +46,18 @@ def load_inputs(V0, ints, floats, x, stride, first, batch, L: tl.constexpr):
             put(x, L.first_head + head, stride, ok, starting(V0, ints, floats, head, ok, first, batch, L), L)
 
 
+@triton.jit
+def product(x, left, right, stride, L: tl.constexpr):
+    return get_every(x, left, stride, L) * get_every(x, right, stride, L)
+
+
 @triton.jit(noinline=True)
 def products(low, high, ints, x, stride, L: tl.constexpr):
     for at in range(low, high, L.tall):
         node = at + tl.arange(0, L.tall)
         ok = node < high
-        left = tl.load(ints + L.at.node_left + node, mask=ok, other=0)
-        right = tl.load(ints + L.at.node_right + node, mask=ok, other=0)
-        put(x, L.first_node + node, stride, ok, get(x, left, stride, ok, L) * get(x, right, stride, ok, L), L)
+        left, right = two(ints + L.at.node, node, ok, 0)
+        put(x, L.first_node + node, stride, ok, product(x, left, right, stride, L), L)
 
 
 @triton.jit(noinline=True)
@@ -62,36 +66,61 @@ def choices(low, high, ints, x, stride, L: tl.constexpr):
     for at in range(low, high, L.tall):
         number = at + tl.arange(0, L.tall)
         ok = number < high
-        by = capped(get(x, tl.load(ints + L.at.choice_by + number, mask=ok, other=0), stride, ok, L))
-        no = get(x, tl.load(ints + L.at.choice_no + number, mask=ok, other=0), stride, ok, L)
-        yes = get(x, tl.load(ints + L.at.choice_yes + number, mask=ok, other=0), stride, ok, L)
-        row = tl.load(ints + L.at.choice_row + number, mask=ok, other=0)
+        row, by, no, yes = four(ints + L.at.choice, tl.minimum(number, high - 1))
+        by, no, yes = capped(get_every(x, by, stride, L)), get_every(x, no, stride, L), get_every(x, yes, stride, L)
         put(x, row, stride, ok, no + by * (yes - no), L)
+
+
+@triton.jit
+def by_length(low, high, L: tl.constexpr):
+    """Where lists low … high are cut in two: those before go by tiles, those after by tiles of few."""
+    return tl.minimum(low + (high - low + L.tall // 2 - 1) // L.tall * L.tall, high)
+
+
+@triton.jit
+def all_sums(
+    low, high, V0, ints, floats, x, stride, k, unit, shift, first, batch,
+    OF_HEADS: tl.constexpr, KEEP: tl.constexpr, L: tl.constexpr,
+):
+    middle = by_length(low, high, L)
+    if low < middle:
+        sums(low, middle, V0, ints, floats, x, stride, k, unit, shift, first, batch, L.tall, OF_HEADS, KEEP, L)
+    if middle < high:
+        sums(middle, high, V0, ints, floats, x, stride, k, unit, shift, first, batch, L.few, OF_HEADS, KEEP, L)
+
+
+@triton.jit
+def often(times):
+    """A tuple of whole numbers [n] as numbers [n, 1]."""
+    found = ()
+    for i in tl.static_range(len(times)):
+        found += (times[i].to(tl.float32)[:, None],)
+    return found
 
 
 @triton.jit(noinline=True)
 def sums(
     low, high, V0, ints, floats, x, stride, k, unit, shift, first, batch,
-    OF_HEADS: tl.constexpr, KEEP: tl.constexpr, L: tl.constexpr,
+    HEIGHT: tl.constexpr, OF_HEADS: tl.constexpr, KEEP: tl.constexpr, L: tl.constexpr,
 ):
-    """Soft-ors of parts, or of heads, whose V0 is a reason more and which are at most 1."""
-    for at in range(low, high, L.tall):
-        number = at + tl.arange(0, L.tall)
+    """Soft-ors of parts, or of heads, whose V0 is a reason more and which are at most 1. HEIGHT: lists of a tile."""
+    for at in range(low, high, HEIGHT):
+        number = at + tl.arange(0, HEIGHT)
         ok = number < high
-        row = tl.load(ints + L.at.sum_row + number, mask=ok, other=0)
-        entry = tl.load(ints + L.at.sum_start + number, mask=ok, other=0)
-        count = tl.load(ints + L.at.sum_start + number + 1, mask=ok, other=0) - entry
-        top, total = tl.full((L.tall, L.wide), 0.0, tl.float32), tl.full((L.tall, L.wide), 0.0, tl.float32)
+        row, begin, count, _ = four(ints + L.at.sum, tl.minimum(number, high - 1))
+        top, total = tl.full((HEIGHT, L.wide), 0.0, tl.float32), tl.full((HEIGHT, L.wide), 0.0, tl.float32)
         if OF_HEADS:
             start = starting(V0, ints, floats, row - L.first_head, ok, first, batch, L)
-            top, total = with_reason(top, total, start, 1.0, k, L.warm)
-        for j in range(tl.load(ints + L.at.sum_start + at + 1) - tl.load(ints + L.at.sum_start + at)):  # longest first
-            inside = j < count
-            left = tl.load(ints + L.at.row_left + entry + j, mask=inside, other=0)
-            right = tl.load(ints + L.at.row_right + entry + j, mask=inside, other=0)
-            times = tl.load(floats + L.of.row_times + entry + j, mask=inside, other=0.0)[:, None]
-            reason = get(x, left, stride, inside, L) * get(x, right, stride, inside, L)
-            top, total = with_reason(top, total, reason, times, k, L.warm)
+            top, total = with_reasons(top, total, (start,), (1.0,), k, L.warm)
+        for j in range(tl.load(ints + L.at.sum + 4 * at + 2)):  # longest first
+            group = tl.where(j < count, begin + j, 0)
+            left, right = four(ints + L.at.left, group), four(ints + L.at.right, group)
+            times = (1.0, 1.0, 1.0, 1.0)
+            if not L.once:
+                times = often(four(ints + L.at.times, group))
+            rows = (product(x, left[0], right[0], stride, L), product(x, left[1], right[1], stride, L),
+                    product(x, left[2], right[2], stride, L), product(x, left[3], right[3], stride, L))
+            top, total = with_reasons(top, total, rows, times, k, L.warm)
         value, inverse = summed(top, total, k, unit, L.warm)
         put(x, row + shift, stride, ok, capped(value) if OF_HEADS else value, L)
         if KEEP:
@@ -124,10 +153,10 @@ def mixtures(
         count = tl.load(ints + L.at.pair_start + head + 1, mask=ok, other=0) - pair
         top, total = tl.full((L.tall, L.wide), 0.0, tl.float32), tl.full((L.tall, L.wide), 0.0, tl.float32)
         start = starting(V0, ints, floats, head, ok, first, batch, L)
-        top, total = with_reason(top, total, start, 1.0, k, L.warm)
+        top, total = with_reasons(top, total, (start,), (1.0,), k, L.warm)
         for m in range(many):
             reason = mixture(m, pair, count, weights, ints, x, stride, L)
-            top, total = with_reason(top, total, reason, 1.0, k, L.warm)
+            top, total = with_reasons(top, total, (reason,), (1.0,), k, L.warm)
         value, inverse = summed(top, total, k, unit, L.warm)
         put(x, L.first_head + head + shift, stride, ok, capped(value), L)
         if KEEP:
@@ -150,17 +179,16 @@ def run_phases(
 ):
     """A round of a block; shift: where heads go, beyond their own rows."""
     for p in range(tl.load(ints + L.at.block_phases + block), tl.load(ints + L.at.block_phases + block + 1)):
-        kind = tl.load(ints + L.at.phase + 3 * p)
-        low, high = tl.load(ints + L.at.phase + 3 * p + 1), tl.load(ints + L.at.phase + 3 * p + 2)
+        kind, low, high, _ = four(ints + L.at.phase, p)
         if kind == L.kind.products:
             products(low, high, ints, x, stride, L)
         elif kind == L.kind.parts:
-            sums(low, high, V0, ints, floats, x, stride, k, unit, 0, first, batch, False, KEEP, L)
+            all_sums(low, high, V0, ints, floats, x, stride, k, unit, 0, first, batch, False, KEEP, L)
         elif kind == L.kind.heads:
             if L.soft:
                 mixtures(low, high, V0, weights, many, ints, floats, x, stride, k, unit, shift, first, batch, KEEP, L)
             else:
-                sums(low, high, V0, ints, floats, x, stride, k, unit, shift, first, batch, True, KEEP, L)
+                all_sums(low, high, V0, ints, floats, x, stride, k, unit, shift, first, batch, True, KEEP, L)
         if L.n.choices > 0:  # noqa: SIM102 - a condition on L alone is decided in emitted files
             if kind == L.kind.choices:
                 choices(low, high, ints, x, stride, L)
@@ -180,8 +208,8 @@ def rounds_of(block, ints, steps, L: tl.constexpr):
 def finish(V0, out, ints, x, stride, first, batch, L: tl.constexpr):
     """Values of the output atoms into out [B, outputs]."""
     example, inside = examples(first, batch, L)
-    for at in range(0, L.n.outputs, L.tall):
-        output = at + tl.arange(0, L.tall)
+    for at in range(0, L.n.outputs, L.few):
+        output = at + tl.arange(0, L.few)
         ok = output < L.n.outputs
         row = tl.load(ints + L.at.output + output, mask=ok, other=0)
         passed = V0 + example[None, :] * L.n.atoms + (-1 - row)[:, None]

@@ -10,9 +10,9 @@ from __future__ import annotations
 import triton
 import triton.language as tl
 
-from nsfrc.kernels.anchored import copy, mixture, rounds_of, run_phases, starting
+from nsfrc.kernels.anchored import by_length, copy, mixture, rounds_of, run_phases, starting
 from nsfrc.kernels.anchored_maths import capped
-from nsfrc.kernels.maths import examples, get, put
+from nsfrc.kernels.maths import examples, four, get, get_every, put
 
 
 @triton.jit(noinline=True)
@@ -56,7 +56,7 @@ def take_sums(
     for at in range(low, high, L.tall):
         number = at + tl.arange(0, L.tall)
         ok = number < high
-        row = tl.load(ints + L.at.sum_row + number, mask=ok, other=0)
+        row = tl.load(ints + L.at.sum + 4 * number, mask=ok, other=0)
         given = get(g, row, L.wide, ok, L) * get(x, L.row.inverse + number, stride, ok, L)
         put(g, L.row.taken + L.n.nodes + number, L.wide, ok, given, L)
         put(g, row, L.wide, ok, tl.full((L.tall, L.wide), 0.0, tl.float32), L)
@@ -110,29 +110,35 @@ def take_mixtures(
         put(g, L.first_pair + pair, L.wide, ok, total, L)
 
 
+@triton.jit
+def all_uses(low, high, ints, x, stride, g, k, OF_SUMS: tl.constexpr, L: tl.constexpr):
+    middle = by_length(low, high, L)
+    if low < middle:
+        uses(low, middle, ints, x, stride, g, k, L.tall, OF_SUMS, L)
+    if middle < high:
+        uses(middle, high, ints, x, stride, g, k, L.few, OF_SUMS, L)
+
+
 @triton.jit(noinline=True)
-def uses(low, high, ints, floats, x, stride, g, k, OF_SUMS: tl.constexpr, L: tl.constexpr):
-    """What factors are given by the products or soft-ors that they are part of."""
-    for at in range(low, high, L.tall):
-        number = at + tl.arange(0, L.tall)
+def uses(low, high, ints, x, stride, g, k, HEIGHT: tl.constexpr, OF_SUMS: tl.constexpr, L: tl.constexpr):
+    """What factors are given by the products or soft-ors that they are part of. HEIGHT: lists of a tile."""
+    for at in range(low, high, HEIGHT):
+        number = at + tl.arange(0, HEIGHT)
         ok = number < high
-        begin = tl.load(ints + L.at.use_start + number, mask=ok, other=0)
-        count = tl.load(ints + L.at.use_start + number + 1, mask=ok, other=0) - begin
-        factor = get(x, tl.load(ints + L.at.use_factor + number, mask=ok, other=0), stride, ok, L)
-        total = tl.full((L.tall, L.wide), 0.0, tl.float32)
-        for j in range(tl.load(ints + L.at.use_start + at + 1) - tl.load(ints + L.at.use_start + at)):  # longest first
+        factor, row, begin, count = four(ints + L.at.use, tl.minimum(number, high - 1))
+        factor = get_every(x, factor, stride, L)
+        total = tl.full((HEIGHT, L.wide), 0.0, tl.float32)
+        for j in range(tl.load(ints + L.at.use + 4 * at + 3)):  # longest first
             inside = j < count
-            other = tl.load(ints + L.at.use_other + begin + j, mask=inside, other=0)
-            of = tl.load(ints + L.at.use_of + begin + j, mask=inside, other=0)
-            other = get(x, other, stride, inside, L)
+            # Where it ended, a list has its first use again, by a factor of 0.
+            other, of, times, _ = four(ints + L.at.use_of, begin + tl.where(inside, j, 0))
+            other = get_every(x, tl.where(inside, other, 0), stride, L)
             if OF_SUMS:
-                times = tl.load(floats + L.of.use_times + begin + j, mask=inside, other=0.0)[:, None]
-                given = times * get(g, L.row.taken + L.n.nodes + of, L.wide, inside, L)
-                top = get(x, L.row.top + of, stride, inside, L)
-                total += given * other * tl.exp2((factor * other - top) * k)
+                given = get_every(g, L.row.taken + L.n.nodes + of, L.wide, L) * other
+                weight = tl.exp2((factor * other - get_every(x, L.row.top + of, stride, L)) * k)
+                total = tl.fma(given * times.to(tl.float32)[:, None], weight, total)
             else:
-                total += get(g, L.row.taken + of, L.wide, inside, L) * other
-        row = tl.load(ints + L.at.use_row + number, mask=ok, other=0)
+                total = tl.fma(get_every(g, L.row.taken + of, L.wide, L), other, total)
         put(g, row, L.wide, ok, get(g, row, L.wide, ok & (row < L.n.values), L) + total, L)
 
 
@@ -142,16 +148,13 @@ def uses_of_choices(low, high, ints, x, stride, g, L: tl.constexpr):
     for at in range(low, high, L.tall):
         number = at + tl.arange(0, L.tall)
         ok = number < high
-        begin = tl.load(ints + L.at.use_start + number, mask=ok, other=0)
-        count = tl.load(ints + L.at.use_start + number + 1, mask=ok, other=0) - begin
+        _, row, begin, count = four(ints + L.at.use, tl.minimum(number, high - 1))
         total = tl.full((L.tall, L.wide), 0.0, tl.float32)
-        for j in range(tl.load(ints + L.at.use_start + at + 1) - tl.load(ints + L.at.use_start + at)):  # longest first
+        for j in range(tl.load(ints + L.at.use + 4 * at + 3)):  # longest first
             inside = j < count
-            more = get(x, tl.load(ints + L.at.use_other + begin + j, mask=inside, other=0), stride, inside, L)
-            less = get(x, tl.load(ints + L.at.use_less + begin + j, mask=inside, other=0), stride, inside, L)
-            of = tl.load(ints + L.at.use_of + begin + j, mask=inside, other=0)
-            total += get(g, of, L.wide, inside, L) * (capped(more) - capped(less))
-        row = tl.load(ints + L.at.use_row + number, mask=ok, other=0)
+            more, of, _, less = four(ints + L.at.use_of, begin + tl.where(inside, j, 0))
+            more, less = capped(get_every(x, more, stride, L)), capped(get_every(x, less, stride, L))
+            total += get(g, of, L.wide, inside, L) * (more - less)
         put(g, row, L.wide, ok, get(g, row, L.wide, ok & (row < L.n.values), L) + total, L)
 
 
@@ -177,8 +180,7 @@ def run_back(
 ):
     """A round of a block, backwards."""
     for p in range(tl.load(ints + L.at.block_backs + block), tl.load(ints + L.at.block_backs + block + 1)):
-        kind = tl.load(ints + L.at.back + 3 * p)
-        low, high = tl.load(ints + L.at.back + 3 * p + 1), tl.load(ints + L.at.back + 3 * p + 2)
+        kind, low, high, _ = four(ints + L.at.back, p)
         if kind == L.kind.take_products:
             take_products(low, high, g, L)
         elif kind == L.kind.take_parts:
@@ -189,9 +191,9 @@ def run_back(
             else:
                 take_sums(low, high, V0, ints, floats, x, stride, g, k, first, batch, True, L)
         elif kind == L.kind.uses_of_products:
-            uses(low, high, ints, floats, x, stride, g, k, False, L)
+            all_uses(low, high, ints, x, stride, g, k, False, L)
         elif kind == L.kind.uses_of_sums:
-            uses(low, high, ints, floats, x, stride, g, k, True, L)
+            all_uses(low, high, ints, x, stride, g, k, True, L)
         elif kind == L.kind.add:
             add(low, high, ints, g, L)
         if L.n.choices > 0:  # noqa: SIM102 - a condition on L alone is decided in emitted files

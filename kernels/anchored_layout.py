@@ -41,14 +41,24 @@ class AnchoredSizes(NamedTuple):
     pairs: int  # (clause, head) pairs with a row of X; 0 for hard weights
     values: int  # rows of X
     sums: int
-    blocks: int
+    blocks: int  # one, if none is recursive
     outputs: int
     asked: int  # rows of X that are outputs
 
 
 class AnchoredInts(NamedTuple):
-    """Where tables begin in `ints`."""
+    """Where tables begin in `ints`. The first ones have two or four numbers an entry, which one load brings."""
 
+    sum: int  # [sums, 4]: row of X, first group, groups, nothing
+    left: int  # [groups, 4]: rows of X; the first group, and the end of others, is row 0, which adds nothing
+    right: int  # [groups, 4]: rows of X that those are multiplied by
+    times: int  # [groups, 4]: how often such a reason counts; none if all count once
+    use: int  # [lists of uses, 4]: whose; row of gradients that is added to, or of `partial`; first use, uses
+    use_of: int  # [uses, 4]: other factor, node or sum, times; of a choice, by a - b: a, its row, nothing, b
+    choice: int  # [choices, 4]: rows of X: its own, by which, `no` if that is 0, `yes` if it is 1; by phases
+    phase: int  # [phases, 4]: kind, first, last, nothing
+    back: int  # [phases backwards, 4]
+    node: int  # [nodes, 2]: factors
     input_atom: int  # [inputs]
     head_atom: int  # [heads]
     output: int  # [outputs]: row of X, or -1 - atom where V0 itself is the output
@@ -58,18 +68,6 @@ class AnchoredInts(NamedTuple):
     block_rounds: int  # [blocks]: 0 for a plain block
     block_members: int  # [blocks]: heads of recursive blocks before this one
     block_past: int  # [blocks]: rows that those leave behind, if each takes the rounds it needs
-    phase: int  # [phases, 3]
-    back: int  # [phases backwards, 3]
-    node_left: int
-    node_right: int
-    choice_row: int  # [choices]: row of X, phase after phase
-    choice_by: int  # rows of X: `no` if this is 0, `yes` if it is 1
-    choice_no: int
-    choice_yes: int
-    sum_row: int  # [sums]: row of X
-    sum_start: int  # [sums + 1]: its entries
-    row_left: int  # [entries]
-    row_right: int
     pair_start: int  # [heads + 1]: pairs of a head
     pair_clause: int  # [pairs]
     pair_head: int  # [pairs]
@@ -78,12 +76,6 @@ class AnchoredInts(NamedTuple):
     asked_row: int  # [asked]
     asked_start: int  # [asked + 1]
     asked: int  # outputs of a row
-    use_factor: int  # [lists of uses]: whose they are
-    use_row: int  # [lists]: row of gradients that is added to, or of `partial`
-    use_start: int  # [lists + 1]
-    use_other: int  # [uses]: the other factor; of a choice, what is taken times its gradient
-    use_less: int  # [uses]: what is taken away from that; none for a program without choices
-    use_of: int  # [uses]: the node or sum; row of a choice
     add_row: int  # [additions]
     add_start: int  # [additions + 1]
     add_piece: int  # rows from `partial` on
@@ -95,8 +87,6 @@ class AnchoredFloats(NamedTuple):
     """Where tables begin in `floats`."""
 
     head_value: int  # [heads]: V0, where the program declares it
-    row_times: int  # [entries]: how often an entry counts
-    use_times: int  # [uses]
 
 
 class AnchoredRows(NamedTuple):
@@ -113,9 +103,10 @@ class AnchoredRows(NamedTuple):
 
 
 class AnchoredLayout(NamedTuple):
-    """All of it. A tile is `tall` rows × `wide` examples."""
+    """All of it. A tile is `tall` rows × `wide` examples, or `few` where there are no more: a value a thread."""
 
     tall: int
+    few: int
     wide: int
     n: AnchoredSizes
     at: AnchoredInts
@@ -127,6 +118,7 @@ class AnchoredLayout(NamedTuple):
     declared: bool  # whether heads start as the program says
     soft: bool
     recursive: bool
+    once: bool  # every reason counts once
     warm: bool  # γ is large; see anchored_maths
     kind: AnchoredKinds = AnchoredKinds()
 

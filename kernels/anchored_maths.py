@@ -7,13 +7,16 @@ With base 2: k = log2(e)/γ and unit = 1/k. What is summed is a multiple of exp(
 A reason of 0 adds exactly nothing, and of a single reason rest is exactly 0. WARM is for a γ so large that the
 difference of two exponentials would lose digits, and that no exponential overflows. `inverse` is 1/(1 + rest), which
 turns the exponential of a reason into its share of the gradient. Kernels of these lines are compiled without
-enable_fp_fusion: a product must be rounded alike where it is the largest and where it is compared with that.
+enable_fp_fusion: a product must be rounded alike where it is the largest and where it is compared with that. What may
+be fused says so (tl.fma).
 """
 
 from __future__ import annotations
 
 import triton
 import triton.language as tl
+
+from nsfrc.kernels.maths import log2
 
 LN2 = tl.constexpr(0.6931471805599453)
 LOG2_E = tl.constexpr(1.4426950408889634)
@@ -42,14 +45,20 @@ def capped(x):
 
 
 @triton.jit
-def with_reason(top, total, x, times, k, WARM: tl.constexpr):
-    """Largest reason and sum, with one more; total is a multiple of exp(top/γ), or of 1 where WARM."""
-    higher = tl.maximum(top, x)
+def with_reasons(top, total, rows, times, k, WARM: tl.constexpr):
+    """Largest reason and sum, with a tuple of more, each so many times; total is a multiple of exp(top/γ), or of 1
+    where WARM. Together, reasons share the exponentials of the sum so far and of 0."""
+    higher = top
+    for i in tl.static_range(len(rows)):
+        higher = tl.maximum(higher, rows[i])
     if WARM:
-        total += times * less_one(x * k * LN2)
+        for i in tl.static_range(len(rows)):
+            total += times[i] * less_one(rows[i] * k * LN2)
     else:
-        fade, none = tl.exp2(-tl.abs(x - top) * k), tl.exp2(-higher * k)
-        total = tl.where(x > top, total * fade + times * (1.0 - none), total + times * (fade - none))
+        none = tl.exp2(-higher * k)
+        total *= tl.exp2((top - higher) * k)
+        for i in tl.static_range(len(rows)):
+            total = tl.fma(tl.exp2((rows[i] - higher) * k) - none, times[i], total)
     return higher, total
 
 
@@ -62,7 +71,7 @@ def summed(top, total, k, unit, WARM: tl.constexpr):
         value = top + unit * LOG2_E * log_one_more(rest)
     else:
         rest = total - (1.0 - none)
-        value = top + unit * tl.log2(1.0 + rest)
+        value = tl.where(rest == 0.0, top, top + unit * log2(1.0 + rest))
     return value, 1.0 / (1.0 + rest)
 
 

@@ -74,6 +74,25 @@ def most_pairs(head, ok, indices, L: tl.constexpr):
 @triton.jit
 def absent_softor(work, stride, k, L: tl.constexpr):
     """R of atoms that head nothing when every clause is chosen once, in bits: [lanes]."""
+    if L.n.clauses <= 8:  # a tile would be empty
+        bits = few_absent(work, stride, k, L)
+    else:
+        bits = many_absent(work, stride, k, L)
+    return bits
+
+
+@triton.jit
+def few_absent(work, stride, k, L: tl.constexpr):
+    """Clause by clause, so that nothing is summed over threads."""
+    bottom = absent_bits(work, stride, k, L)
+    most, total = bottom / get_row(work, L.row.clause_z, stride, L), tl.full((L.wide,), 1.0, tl.float32)
+    for c in range(1, L.n.clauses):
+        most, total = one_more(most, total, bottom / get_row(work, L.row.clause_z + c, stride, L))
+    return most + log2(total)
+
+
+@triton.jit
+def many_absent(work, stride, k, L: tl.constexpr):
     most = tl.full((L.tall, L.wide), LOWEST, tl.float32)
     total = tl.full((L.tall, L.wide), 0.0, tl.float32)
     for first in range(0, L.n.clauses, L.tall):

@@ -74,7 +74,7 @@ def sum_uses(tile, indices, floats, work, stride, unit, BAND: tl.constexpr, L: t
     x, begin, count, _ = four(indices + L.at.use, tl.minimum(segment, BAND.last - 1))
     count = tl.where(ok, count, 0)
     own = get(work, L.row.x + x, stride, ok, L)
-    total = tl.full((P, L.wide), 0.0, tl.float32)
+    total = tl.full((P, W, L.wide), 0.0, tl.float32)
     for done in range(0, longest(indices + L.at.use + 4 * place + 2, BAND.entries), W):
         entry = done + tl.arange(0, W)[None, :]
         inside = entry < count[:, None]
@@ -85,8 +85,8 @@ def sum_uses(tile, indices, floats, work, stride, unit, BAND: tl.constexpr, L: t
         # A weight is at most 1/times, but for rounding; entries that are not inside are those of the first one.
         weight = times.to(tl.float32)[:, :, None] * tl.exp2(tl.minimum(bits, 1.0))
         g = get_all(work, L.row.g_pair + pair, stride, L)
-        total += tl.sum(rounded(weight * g * slope), axis=1)
-    put(work, L.row.g_x + x, stride, ok, total * unit, L)
+        total += weight * g * slope
+    put(work, L.row.g_x + x, stride, ok, tl.sum(rounded(total), axis=1) * unit, L)
 
 
 @triton.jit(noinline=True)

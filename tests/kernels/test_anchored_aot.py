@@ -10,6 +10,7 @@ import io
 import json
 import re
 from functools import cache
+from importlib import resources
 
 import numpy as np
 import pytest
@@ -20,9 +21,12 @@ from nsfrc.engines.gpu.anchored_launch import TableJob
 from nsfrc.engines.gpu.anchored_shapes import LARGE, SMALL, choose
 from nsfrc.engines.gpu.anchored_tables import pack
 from nsfrc.engines.gpu.anchored_written import MOST, fits
+from nsfrc.engines.ptx.launch import compiled as ptx_of
+from nsfrc.engines.ptx.parse import parse
 from tests.kernels.anchored_programs import anchored
 from tests.kernels.counted_programs import counted
 
+KERNELS = resources.files("nsfrc.kernels")
 CASES = {
     "written": ("twopairs", True, "neural", "targets"),
     "recursive": ("path", False, "all", "all"),
@@ -74,9 +78,19 @@ def test_one_kernel_each_way():
 def test_written_kernels_wait_for_nobody_and_fuse_nothing():
     for one in compiled("written", "sm_80"):
         assert "bar." not in one.ptx and one.shared == 0
-    for one in (*compiled("written", "sm_80"), *compiled("large", "sm_80")):
         lines = [line for line in one.ptx.splitlines() if "fma.rn.f32" in line]
         assert not lines, one.kernel.label  # log2's own have .ftz
+
+
+def test_only_what_says_so_is_fused():
+    for kernel in kernels("large"):
+        module = parse(ptx_of(kernel, "sm_80")[0])
+        fused = {one.source for function in module.functions.values() for block in function.blocks for one in block
+                 if one.name == "fma.rn.f32"}
+        for source in fused:
+            file, line = re.match(r"(\w+\.py):(\d+)", source).groups()
+            assert "tl.fma(" in KERNELS.joinpath(file).read_text("utf-8").splitlines()[int(line) - 1], source
+        assert fused
 
 
 def test_the_cap_keeps_what_is_no_number():

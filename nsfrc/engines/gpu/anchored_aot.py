@@ -139,5 +139,5 @@ def table_kernel(
     return AnchoredKernel(
         kernel.__name__, ".".join(filter(None, parts)), tuple(sorted(constants.items())),
         tuple((name, type_of(value)) for name, value in zip(names, arguments, strict=True)), ((_Instances.word,),),
-        sizes, job.options, shape.registers, tables.layout(shape.tall, shape.wide, job.warm),
+        sizes, job.options, shape.registers, tables.layout(shape, job.warm),
     )

@@ -82,7 +82,7 @@ class TableJob:
 
     def launch(self, kernel: Any, grid: tuple[int, ...], *arguments: Any, **constants: Any) -> None:
         """The one place from which these kernels start."""
-        layout = self.tables.layout(self.shape.tall, self.shape.wide, self.warm)
+        layout = self.tables.layout(self.shape, self.warm)
         with torch.cuda.device_of(self.ints):
             kernel[grid](*arguments, L=layout, maxnreg=self.shape.registers, **self.options, **constants)
 

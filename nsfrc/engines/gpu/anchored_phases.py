@@ -3,7 +3,7 @@
 A list is what is summed: the rows of a head, or the uses of a factor. A thread takes a list for an example, so lists of
 more than PIECE entries are cut into pieces that are lists of their own, and what they give is a shorter list:
 
-    kp(img): 90 rows    →  parts of 30, 30 and 30 rows, then kp(img): 3 parts
+    kp(img): 45 rows    →  parts of 16, 16 and 13 rows, then kp(img): 3 parts
 
 Lists of a phase are sorted by falling length, so that those worked on together are of like length.
 """
@@ -19,6 +19,7 @@ from nsfrc.kernels.anchored_layout import AnchoredKinds
 
 # Entries that a thread sums one after the other: enough to outweigh what a list costs besides.
 PIECE = 16
+GROUP = 4  # reasons that a soft-or takes up together
 KIND = AnchoredKinds()
 TAKE = {KIND.products: KIND.take_products, KIND.parts: KIND.take_parts, KIND.heads: KIND.take_heads}
 
@@ -65,7 +66,7 @@ class Work:
     sums: Lists = field(default_factory=Lists)  # row; left, right, times
     uses: Lists = field(default_factory=Lists)  # row, factor; other, less, node or sum or row of a choice, times
     adds: Lists = field(default_factory=Lists)  # row; piece
-    forward: list[list[Phase]] = field(default_factory=list)  # of every block
+    forward: list[list[Phase]] = field(default_factory=list)  # of every block, or of all if none is recursive
     backward: list[list[Phase]] = field(default_factory=list)
     pieces: int = 0
 
@@ -96,18 +97,24 @@ def work_of(plan: LevelPlan, soft: bool) -> Work:
                 left, right, times = (entry[mine] for entry in entries)
                 back += _uses_of(KIND.uses_of_sums, left, right, parents[mine], times, work)
         work.backward.append(back)
+    if not plan.rounds:  # one block after the other is one block
+        work.forward = [[phase for block in work.forward for phase in block]]
+        work.backward = [[phase for block in reversed(work.backward) for phase in block]]
     return work
 
 
-def cut(owner: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Cut lists of more than PIECE entries into pieces as equal as they can be. owner [entries]: list of each, rising.
+def cut(owner: np.ndarray, group: int = 1) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Cut lists of more than PIECE entries into pieces as equal as whole groups can be. owner [entries]: list of each,
+    rising.
 
     Gives which entries are of such a list, the piece of each of those, and the list of every piece.
     """
     lists, first, length = np.unique(owner, return_index=True, return_counts=True)
     place = np.searchsorted(lists, owner)
-    pieces = np.where(length > PIECE, -(-length // PIECE), 0)
-    number = (np.arange(len(owner)) - first[place]) * pieces[place] // length[place]
+    each = -(-length // -(-length // PIECE) // group) * group
+    pieces = np.where(length > PIECE, -(-length // each), 0)
+    at, whole = np.arange(len(owner)) - first[place], (length // each)[place]
+    number = np.where(at < whole * each[place], at % np.maximum(whole, 1), whole)
     long = pieces[place] > 0
     return long, ((np.cumsum(pieces) - pieces)[place] + number)[long], np.repeat(lists, pieces)
 
@@ -160,7 +167,7 @@ def _sum_phases(plan: LevelPlan, block: int, soft: bool, rows: tuple[np.ndarray,
     mine = slice(*np.searchsorted(owner, (low, high)))
     owner, entries, found = owner[mine] - low, tuple(column[mine] for column in columns), []
     while np.bincount(owner, minlength=1).max() > PIECE:
-        long, piece, whole = cut(owner)
+        long, piece, whole = cut(owner, GROUP)
         parts = work.values + np.arange(len(whole))
         work.values += len(parts)
         found.append((KIND.parts, *work.sums.add((parts,), tuple(entry[long] for entry in entries), piece)))

@@ -16,9 +16,14 @@ class Shape(NamedTuple):
     warps: int
     registers: int
 
+    @property
+    def few(self) -> int:
+        """Rows of a tile with a value for every thread."""
+        return min(self.tall, 32 * self.warps // self.wide)
 
-# 32 examples are a line of 128 bytes, so every gather is one transaction; eight values a thread hide its latency.
-LARGE = Shape(tall=32, wide=32, warps=4, registers=128)
+
+# 32 examples are a line of 128 bytes, so every gather is one transaction; a thread reads four values at once.
+LARGE = Shape(tall=16, wide=32, warps=4, registers=128)
 # For batches that would leave multiprocessors idle: eight examples fill a sector, the least that memory moves, and
 # 16 warps share out the lists of a phase.
 SMALL = Shape(tall=128, wide=8, warps=16, registers=128)

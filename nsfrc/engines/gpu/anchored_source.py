@@ -164,7 +164,7 @@ def _written(program: Program, plan: LevelPlan, outputs: str, gradients: bool) -
 
 def _table_driven(program: Program, plan: LevelPlan, outputs: str, gradients: bool) -> Iterator[str]:
     tables = pack(plan, outputs == "targets", soft=False)
-    layout = tables.layout(LARGE.tall, LARGE.wide, (program.settings.gamma or GAMMA) > WARM)
+    layout = tables.layout(LARGE, (program.settings.gamma or GAMMA) > WARM)
     kernels = specialise(layout, gradients, FILES, (FORWARD, BACKWARD), {"WARM": layout.warm})
     notes = notes_of("anchored_layout")
     words = WORDS.format(choices=CHOICES if plan.choices else "")

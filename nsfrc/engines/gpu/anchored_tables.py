@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 from nsfrc.compiler.levels import FIRST_INPUT, PASSED, LevelPlan
-from nsfrc.engines.gpu.anchored_phases import Phase, Work, work_of
+from nsfrc.engines.gpu.anchored_phases import GROUP, Lists, Phase, Work, work_of
+from nsfrc.engines.gpu.anchored_shapes import Shape
+from nsfrc.engines.gpu.tables import entries
 from nsfrc.kernels.anchored_layout import AnchoredFloats, AnchoredInts, AnchoredLayout, AnchoredRows, AnchoredSizes
 
 
@@ -30,13 +32,14 @@ class AnchoredTables:
         rounds = self.plan.block_rounds.astype(np.int64) if steps is None else steps
         return self.row.past + int((_members(self.plan) * (rounds + 1)).sum())
 
-    def layout(self, tall: int, wide: int, warm: bool) -> AnchoredLayout:
-        """What kernels are compiled for: these tables and tiles of tall × wide."""
+    def layout(self, shape: Shape, warm: bool) -> AnchoredLayout:
+        """What kernels are compiled for: these tables and tiles of a shape."""
         plan = self.plan
         return AnchoredLayout(
-            tall=tall, wide=wide, n=self.n, at=self.at, of=self.of, row=self.row,
+            tall=shape.tall, few=shape.few, wide=shape.wide, n=self.n, at=self.at, of=self.of, row=self.row,
             first_head=plan.first_head, first_node=plan.first_node, first_pair=plan.values,
-            declared=plan.declared, soft=self.soft, recursive=plan.rounds > 0, warm=warm,
+            declared=plan.declared, soft=self.soft, recursive=plan.rounds > 0,
+            once=self.at.times == self.at.use, warm=warm,  # without a table of it
         )
 
 
@@ -46,19 +49,19 @@ def pack(plan: LevelPlan, targets_only: bool, soft: bool) -> AnchoredTables:
     sums, uses, adds = work.sums, work.uses, work.adds
     row = _rows(plan, work, soft)
     ints: dict[str, Any] = {
+        **_sum_tables(work.sums),
+        "use": entries(uses.column(1), uses.column(0), uses.starts()[:-1], np.diff(uses.starts())),
+        "use_of": entries(*(uses.entry(number) for number in (0, 2, 3, 1))), "choice": _choices(plan, work),
+        "node": entries(plan.node_left, plan.node_right),
         "input_atom": plan.input_atom, "head_atom": plan.head_atom, **_block_tables(plan, work),
-        "node_left": plan.node_left, "node_right": plan.node_right, **_choice_tables(plan, work),
-        "sum_row": sums.column(0), "sum_start": sums.starts(), "row_left": sums.entry(0), "row_right": sums.entry(1),
         **_pair_tables(plan, soft), **_output_tables(plan, targets_only, row),
-        "use_row": uses.column(0), "use_factor": uses.column(1), "use_start": uses.starts(),
-        "use_other": uses.entry(0), "use_less": uses.entry(1) if plan.choices else [], "use_of": uses.entry(2),
         "add_row": adds.column(0), "add_start": adds.starts(), "add_piece": adds.entry(0),
     }
-    floats = {"head_value": plan.head_start_value, "row_times": sums.entry(2), "use_times": uses.entry(3)}
+    floats = {"head_value": plan.head_start_value}
     n = AnchoredSizes(
         atoms=plan.G, clauses=plan.C, inputs=plan.inputs, heads=plan.heads, nodes=plan.nodes,
         choices=plan.choices, pairs=len(plan.pair_clause) if soft else 0, values=work.values, sums=sums.count,
-        blocks=plan.blocks, outputs=len(ints["output"]), asked=len(ints["asked_row"]),
+        blocks=len(work.forward), outputs=len(ints["output"]), asked=len(ints["asked_row"]),
     )
     return AnchoredTables(
         ints=_joined(ints, AnchoredInts._fields, np.int32), floats=_joined(floats, AnchoredFloats._fields, np.float32),
@@ -93,16 +96,30 @@ def _block_tables(plan: LevelPlan, work: Work) -> dict[str, Any]:
     }
     for name, blocks in (("phase", work.forward), ("back", work.backward)):
         phases: list[Phase] = [phase for block in blocks for phase in block]
-        tables[name] = np.array(phases, dtype=np.int64).ravel()
+        tables[name] = np.array([(*phase, 0) for phase in phases], dtype=np.int64).ravel()
         tables[f"block_{name}s"] = np.cumsum([0, *map(len, blocks)])
     return tables
 
 
-def _choice_tables(plan: LevelPlan, work: Work) -> dict[str, Any]:
+def _choices(plan: LevelPlan, work: Work) -> np.ndarray:
     """Choices in the order of their phases."""
     order = np.concatenate([np.empty(0, np.int64), *work.choices])
-    tables = {"choice_by": plan.choice_by, "choice_no": plan.choice_no, "choice_yes": plan.choice_yes}
-    return {"choice_row": plan.first_choice + order, **{name: table[order] for name, table in tables.items()}}
+    return entries(plan.first_choice + order, plan.choice_by[order], plan.choice_no[order], plan.choice_yes[order])
+
+
+def _sum_tables(sums: Lists) -> dict[str, Any]:
+    """Lists of reasons in groups of GROUP, filled up with reasons of 0; the first group is of nobody, all of it 0."""
+    starts = sums.starts()
+    groups = -(-np.diff(starts) // GROUP)
+    first = 1 + np.cumsum(groups) - groups
+    owner = np.repeat(np.arange(sums.count), np.diff(starts))
+    place = GROUP * first[owner] + np.arange(len(owner)) - starts[owner]
+    tables = {}
+    for number, name in enumerate(("left", "right", "times")):
+        tables[name] = np.zeros(GROUP * (1 + int(groups.sum())), dtype=np.int64)
+        tables[name][place] = sums.entry(number)
+    once = bool((sums.entry(2) == 1).all())
+    return {"sum": entries(sums.column(0), first, groups, 0), **tables, **({"times": []} if once else {})}
 
 
 def _pair_tables(plan: LevelPlan, soft: bool) -> dict[str, Any]:

@@ -76,8 +76,8 @@ class Written:
 
     def _maths(self, called: set[str]) -> list[str]:
         """Soft-or and its shares, without what this program does not need. called: names that its kernels use."""
-        maths = resources.files("nsfrc.kernels").joinpath("anchored_maths.py").read_text("utf-8")
-        functions, constants = edit.split(maths)
+        files = [resources.files("nsfrc.kernels").joinpath(f"{name}.py") for name in ("maths", "anchored_maths")]
+        functions, constants = edit.split("\n".join(file.read_text("utf-8") for file in files))
         folded = {name: edit.fold(text, None, None, {"WARM": self.warm}) for name, text in functions.items()}
         kept = without_unused(reachable(folded, tuple(name for name in folded if name in called)))
         used: set[str] = set().union(*(edit.names(text) for text in kept.values()))

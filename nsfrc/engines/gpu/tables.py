@@ -80,12 +80,12 @@ def pack(plan: Plan, targets_only: bool, rows_of_part: int | None = None) -> Tab
         "asked_start": np.searchsorted(np.sort(outputs), np.arange(kept + 1)),
         "asked": np.argsort(outputs, kind="stable"),
         "gradient": _gradient_slots(plan, kept),
-        "row": _entries(left, right, power, times),
-        "part": _entries(by_length, part_start[by_length], part_count[by_length],
+        "row": entries(left, right, power, times),
+        "part": entries(by_length, part_start[by_length], part_count[by_length],
                          plan.pair_padding[part_pair[by_length]]),
         "part_pair": part_pair, "pair_parts": np.searchsorted(part_pair, np.arange(len(pair_rows) + 1)),
-        "use": _entries(uses.owner, uses.start, uses.count, np.zeros_like(uses.count)),
-        "use_of": _entries(*(column[uses.order] for column in (
+        "use": entries(uses.owner, uses.start, uses.count, np.zeros_like(uses.count)),
+        "use_of": entries(*(column[uses.order] for column in (
             np.concatenate([right, left]), np.tile(pair, 2), np.tile(power, 2), np.tile(times, 2)))),
         **_clause_tables(plan), **_node_tables(plan, level, place),
     }
@@ -160,10 +160,10 @@ def _node_tables(plan: Plan, level: np.ndarray, place: np.ndarray) -> dict[str, 
     bounds = np.searchsorted(sorted_level[first:], np.arange(1, levels + 2))
     ranges = np.searchsorted(-sorted_level[fed.owner], -np.arange(levels, -1, -1) + 1)
     return {
-        "level": _entries(bounds[:-1], bounds[1:]), "node": _entries(left, right),
-        "fed": _entries(fed.owner, fed.start, fed.count, np.zeros_like(fed.count)),
-        "fed_level": _entries(ranges[:-1], ranges[1:]),
-        "fed_by": _entries(np.tile(np.arange(first, len(level)), 2)[fed.order],
+        "level": entries(bounds[:-1], bounds[1:]), "node": entries(left, right),
+        "fed": entries(fed.owner, fed.start, fed.count, np.zeros_like(fed.count)),
+        "fed_level": entries(ranges[:-1], ranges[1:]),
+        "fed_by": entries(np.tile(np.arange(first, len(level)), 2)[fed.order],
                            np.concatenate([right, left])[fed.order]),
     }
 
@@ -176,11 +176,11 @@ def _clause_tables(plan: Plan) -> dict[str, np.ndarray]:
     pair_head = np.empty(len(plan.pair_clause), dtype=np.int64)
     pair_head[plan.head_pairs] = np.repeat(np.arange(len(plan.heads)), np.diff(head_start))
     return {
-        "pair": _entries(plan.pair_clause, pair_head),
+        "pair": entries(plan.pair_clause, pair_head),
         "pair_rank": np.arange(len(pair_head)) - start[plan.pair_clause] + 1,
-        "clause": _entries(by_count, start[:-1][by_count], count[by_count], np.zeros_like(count)),
-        "head": _entries(head_start, np.append(head_start[1:], head_start[-1])),
-        "head_pair": _entries(plan.head_pairs, plan.pair_clause[plan.head_pairs]),
+        "clause": entries(by_count, start[:-1][by_count], count[by_count], np.zeros_like(count)),
+        "head": entries(head_start, np.append(head_start[1:], head_start[-1])),
+        "head_pair": entries(plan.head_pairs, plan.pair_clause[plan.head_pairs]),
     }
 
 
@@ -231,9 +231,9 @@ def _rows(n: Sizes, split: bool, hard: bool, exact: bool, gradient: bool) -> Row
     return Rows(**rows)
 
 
-def _entries(*columns: np.ndarray) -> np.ndarray:
+def entries(*columns: np.ndarray | int) -> np.ndarray:
     """Entries of several whole numbers each, one after another."""
-    whole = np.stack([np.asarray(column).astype(np.int64) for column in columns], axis=1).ravel()
+    whole = np.stack(np.broadcast_arrays(*(np.asarray(column).astype(np.int64) for column in columns)), axis=1).ravel()
     assert whole.max(initial=0) < 2**31, "more rows than memory has"
     return whole
 
