@@ -147,7 +147,7 @@ def backward(address):
     gamma, k, unit = read_base(address)
     cursor = ints(cell(), 1)
     cursor[0] = 0
-    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call.whole_batch))
+    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call))
     room = allocate(cursor[0] + begin(1))
     if not all_say(call.meeting, FINE_AT, room != 0):
         if room != 0:
@@ -158,7 +158,7 @@ def backward(address):
     while done < call.last:
         end = min(done + call.tile, call.last)
         cursor[0] = begin(room)
-        s, r = _lay_out(cursor, tables, call, padded_lanes(end - done, call.whole_batch))
+        s, r = _lay_out(cursor, tables, call, padded_lanes(end - done, call))
         _load(call.past[0], done, end, r.before)
         bounded = all_say(call.meeting, BOUNDED_AT, is_bounded(r.before, kept, r.before[:0], k))
         _load_gradient(tables.slot_of, call.out, done, end, call.outputs, r.g)

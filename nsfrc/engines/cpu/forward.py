@@ -23,7 +23,6 @@ from nsfrc.engines.cpu.memory import (
 from nsfrc.engines.cpu.normalising import normalise_clauses, normalise_derived, update_values
 from nsfrc.engines.cpu.reading import read_base, read_call, read_tables
 from nsfrc.engines.cpu.step import (
-    FEW_LANES,
     ONE,
     ZERO,
     Scratch,
@@ -33,7 +32,7 @@ from nsfrc.engines.cpu.step import (
     powers_of_constants,
     sum_pairs,
 )
-from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
+from nsfrc.engines.cpu.tables import FEW_LANES, FINE, NO_MEMORY, OTHER_START, VECTOR
 
 # With values in [0, 1] and k up to this, 2^(x·k - k/2) neither overflows nor vanishes.
 BOUNDED_K = np.float32(200.0)
@@ -41,9 +40,12 @@ LARGEST = np.finfo(np.float32).max
 
 
 @njit(**INNER)
-def padded_lanes(examples, whole_batch):
-    """Lanes for so many examples: whole vectors, unless the examples share a maximum or are few."""
-    if whole_batch or examples <= FEW_LANES:
+def padded_lanes(examples, call):
+    """Lanes for so many examples of a call: whole vectors, unless its examples share a maximum or are few.
+
+    Few that are left for a last tile are added up as all others are, wherever tiles begin.
+    """
+    if call.whole_batch or call.last - call.first <= FEW_LANES:
         return examples
     return (examples + VECTOR - 1) // VECTOR * VECTOR
 
@@ -193,7 +195,7 @@ def forward(address):
     gamma, k, unit = read_base(address)
     cursor = ints(cell(), 1)
     cursor[0] = 0
-    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call.whole_batch))
+    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call))
     if found == FINE:
         room = allocate(cursor[0] + begin(1))
         found = FINE if room != 0 else NO_MEMORY
@@ -206,7 +208,7 @@ def forward(address):
     while done < call.last:
         end = min(done + call.tile, call.last)
         cursor[0] = begin(room)
-        X, rest, s = _lay_out(cursor, tables, call, padded_lanes(end - done, call.whole_batch))
+        X, rest, s = _lay_out(cursor, tables, call, padded_lanes(end - done, call))
         _load_tile(tables.members, tables.constant, call.V0[done:end], active, X, rest, s.sums, call.targets_only,
                    call.neural_only)
         bounded = all_say(call.meeting, BOUNDED_AT, is_bounded(X, active, rest, k))

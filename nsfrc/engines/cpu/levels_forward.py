@@ -22,9 +22,8 @@ from nsfrc.engines.cpu.levels_softor import (
 from nsfrc.engines.cpu.maths import COUNT, INNER, flush_denormals, larger, restore, smaller
 from nsfrc.engines.cpu.memory import allocate, begin, cell, copy, fill, ints, load_atom, new_row, new_table, release
 from nsfrc.engines.cpu.reading import read_base
-from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
+from nsfrc.engines.cpu.tables import FEW_LANES, FINE, NO_MEMORY, OTHER_START, VECTOR
 
-FEW_LANES = 4  # up to so many examples are reasoned about one by one
 LARGEST = np.finfo(np.float32).max
 
 
