@@ -59,11 +59,40 @@ def throughput() -> Throughput:
     return Throughput(*(seconds / 100 / len(x) * 1e9 for seconds in times))
 
 
-def bounds(program: Program, batch: int, speed: Throughput) -> tuple[float, float]:
-    """Seconds that all exponentials, logarithms and products alone would take in one thread; and the exps only."""
+@dataclass(frozen=True)
+class Work:
+    """What one example of a batch cannot do without."""
+
+    exps: int
+    logs: int
+    products: int
+
+
+def _of_steps(program: Program) -> Work:
+    """Of `paper`: all steps."""
     plan = program.plan
     pairs, heads = len(plan.pair_clause), len(plan.heads)
-    exps = (plan.rows + 2 * pairs + heads + plan.C + plan.active) * speed.exp
-    logs = (pairs + heads + 1 + plan.active) * speed.log
-    times = batch * program.steps * 1e-9
-    return (exps + logs + plan.products * speed.mul) * times, exps * times
+    exps = plan.rows + 2 * pairs + heads + plan.C + plan.active
+    return Work(exps * program.steps, (pairs + heads + 1 + plan.active) * program.steps, plan.products * program.steps)
+
+
+def _of_levels(program: Program) -> Work:
+    """Of `anchored`, for targets and clauses as given; of what is computed in rounds, one.
+
+    A head with one reason alone is that product. Any other has an exponential for each reason and for a reason of 0,
+    and a logarithm; V0, where it is more than 0, is a reason too.
+    """
+    plan = program.level_plan(declared_start=True, targets_only=True, as_given=True)
+    first = plan.run_start[plan.pair_start[plan.head_start]]
+    rows, anchored = np.diff(first.astype(np.int64)), plan.head_start_value > 0
+    alone = (rows == 1) & ~anchored
+    alone[alone] = plan.run_times[plan.pair_start[plan.head_start[:-1]][alone]] == 1
+    sums = int((~alone).sum())
+    return Work(int((rows + anchored)[~alone].sum()) + sums, sums, plan.products + plan.choices)
+
+
+def bounds(program: Program, batch: int, speed: Throughput) -> tuple[float, float]:
+    """Seconds that all exponentials, logarithms and products alone would take in one thread; and the exps only."""
+    work = _of_levels(program) if program.anchored else _of_steps(program)
+    exps = work.exps * speed.exp
+    return (exps + work.logs * speed.log + work.products * speed.mul) * batch * 1e-9, exps * batch * 1e-9

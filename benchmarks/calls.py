@@ -52,7 +52,8 @@ BOTH = ("paper", "anchored")
 # To add a row, add a line.
 CASES = (
     *(Case("one example", name, semantics, 1, Way()) for semantics in BOTH for name in SMALL),
-    *(Case("bound", "clevr_hans7", "paper", batch, Way(), "bound") for batch in (50, 200, 1000)),
+    *(Case("bound", "clevr_hans7", semantics, batch, Way(), "bound")
+      for semantics in BOTH for batch in (50, 200, 1000)),
     *(Case("two threads", name, semantics, batch, Way(threads=2), Way())
       for semantics in BOTH for name in ("twopairs", "clevr_hans7") for batch in (200, 1000)),
     *(Case("over the batch", "clevr_hans7", "paper", batch, Way(normalise="batch"), Way()) for batch in (200, 1000)),

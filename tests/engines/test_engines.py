@@ -217,6 +217,23 @@ def on_threads(monkeypatch):
     torch.set_num_threads(before)
 
 
+@pytest.mark.parametrize("batch", [4, 5, 7, 9, 17, 35])
+def test_a_small_batch_has_the_same_bits_on_any_number_of_threads(on_threads, batch):
+    """A part of four examples would be added up in another order than a batch of eight."""
+    program = nsfrc.compile("clevr_hans7")
+    V0 = valuations(program, batch).float()
+    values = [on_threads(threads, lambda: program.reasoner("cpu")(V0)) for threads in (1, 2, 3)]
+    assert torch.equal(values[0], values[1]) and torch.equal(values[0], values[2])
+
+
+def test_few_examples_left_for_a_last_tile_have_the_bits_of_any_others(monkeypatch):
+    program = nsfrc.compile("clevr_hans7")
+    V0 = valuations(program, 33).float()
+    whole = program.reasoner("cpu")(V0)
+    monkeypatch.setattr("nsfrc.engines.cpu.calls._lanes", lambda rows: 16)
+    assert torch.equal(program.reasoner("cpu")(V0), whole)
+
+
 @pytest.mark.parametrize("case", ["as declared", "false is likely", "above one", "small gamma"])
 @pytest.mark.parametrize("kind", ["hard", "more"])
 def test_over_the_batch_the_same_bits_on_any_number_of_threads(kind, case, on_threads):

@@ -13,9 +13,9 @@ from numba import njit
 from nsfrc.engines.cpu.forward import derive, is_bounded, new_scratch, padded_lanes, start
 from nsfrc.engines.cpu.maths import INNER, flush_denormals, restore
 from nsfrc.engines.cpu.meeting import BOUNDED_AT, FINE_AT, all_say
-from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.memory import allocate, begin, cell, fill, ints, load_row, new_row, new_table, release
 from nsfrc.engines.cpu.reading import read_base, read_call, read_tables
-from nsfrc.engines.cpu.step import ONE, ZERO, fill
+from nsfrc.engines.cpu.step import ONE, ZERO
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY
 from nsfrc.engines.cpu.through import (
     tell_above,
@@ -31,12 +31,8 @@ from nsfrc.engines.cpu.through_z import through_clause_z, through_derived_z, thr
 @njit(**INNER)
 def _load(past, first, last, out):
     """Lanes first … last of past [slots, B]; spare lanes repeat the last one."""
-    used = last - first
     for slot in range(out.shape[0]):
-        for i in range(used):
-            out[slot, i] = past[slot, first + i]
-        for i in range(used, out.shape[1]):
-            out[slot, i] = past[slot, last - 1]
+        load_row(past[slot, first:last], out[slot])
 
 
 @njit(**INNER)
@@ -151,7 +147,7 @@ def backward(address):
     gamma, k, unit = read_base(address)
     cursor = ints(cell(), 1)
     cursor[0] = 0
-    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call.whole_batch))
+    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call))
     room = allocate(cursor[0] + begin(1))
     if not all_say(call.meeting, FINE_AT, room != 0):
         if room != 0:
@@ -162,7 +158,7 @@ def backward(address):
     while done < call.last:
         end = min(done + call.tile, call.last)
         cursor[0] = begin(room)
-        s, r = _lay_out(cursor, tables, call, padded_lanes(end - done, call.whole_batch))
+        s, r = _lay_out(cursor, tables, call, padded_lanes(end - done, call))
         _load(call.past[0], done, end, r.before)
         bounded = all_say(call.meeting, BOUNDED_AT, is_bounded(r.before, kept, r.before[:0], k))
         _load_gradient(tables.slot_of, call.out, done, end, call.outputs, r.g)

@@ -17,7 +17,7 @@ import torch
 from nsfrc.engines import Run
 from nsfrc.engines.cpu.native import kernel
 from nsfrc.engines.cpu.seats import Seats, chunk_of, split_in_chunks
-from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
+from nsfrc.engines.cpu.tables import FEW_LANES, FINE, NO_MEMORY, OTHER_START, VECTOR
 from nsfrc.engines.cpu.threads import run_parts, run_together
 from nsfrc.errors import NsfrcError
 
@@ -228,11 +228,14 @@ def _done(found: int) -> int:
 
 
 def split(examples: int, nanoseconds: float) -> list[tuple[int, int]]:
-    """Ranges of examples that take so long each, one for every thread; one range when threads would not pay."""
-    if examples * nanoseconds < 2 * WORTH_A_THREAD:
-        return [(0, examples)]
-    threads = min(torch.get_num_threads(), examples, int(nanoseconds * examples // WORTH_A_THREAD))
-    if threads == 1:
+    """Ranges of examples that take so long each, one for every thread; one range when threads would not pay.
+
+    A part of a vector takes as long as all of it, and a few examples that are part of a batch would be added up in
+    another order than the whole batch is.
+    """
+    vectors = examples if examples <= FEW_LANES else -(-examples // VECTOR)
+    threads = min(torch.get_num_threads(), vectors, int(nanoseconds * examples // WORTH_A_THREAD))
+    if threads <= 1:
         return [(0, examples)]
     return list(pairwise(examples * i // threads for i in range(threads + 1)))
 

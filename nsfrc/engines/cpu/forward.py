@@ -5,13 +5,24 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from nsfrc.engines.cpu.maths import INNER, flush_denormals, restore
+from nsfrc.engines.cpu.maths import COUNT, INNER, flush_denormals, larger, restore, smaller
 from nsfrc.engines.cpu.meeting import BOUNDED_AT, FINE_AT, all_say
-from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.memory import (
+    allocate,
+    begin,
+    cell,
+    copy,
+    fill,
+    floats,
+    ints,
+    load_atom,
+    new_row,
+    new_table,
+    release,
+)
 from nsfrc.engines.cpu.normalising import normalise_clauses, normalise_derived, update_values
 from nsfrc.engines.cpu.reading import read_base, read_call, read_tables
 from nsfrc.engines.cpu.step import (
-    FEW_LANES,
     ONE,
     ZERO,
     Scratch,
@@ -21,7 +32,7 @@ from nsfrc.engines.cpu.step import (
     powers_of_constants,
     sum_pairs,
 )
-from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
+from nsfrc.engines.cpu.tables import FEW_LANES, FINE, NO_MEMORY, OTHER_START, VECTOR
 
 # With values in [0, 1] and k up to this, 2^(x·k - k/2) neither overflows nor vanishes.
 BOUNDED_K = np.float32(200.0)
@@ -29,9 +40,12 @@ LARGEST = np.finfo(np.float32).max
 
 
 @njit(**INNER)
-def padded_lanes(examples, whole_batch):
-    """Lanes for so many examples: whole vectors, unless the examples share a maximum or are few."""
-    if whole_batch or examples <= FEW_LANES:
+def padded_lanes(examples, call):
+    """Lanes for so many examples of a call: whole vectors, unless its examples share a maximum or are few.
+
+    Few that are left for a last tile are added up as all others are, wherever tiles begin.
+    """
+    if call.whole_batch or call.last - call.first <= FEW_LANES:
         return examples
     return (examples + VECTOR - 1) // VECTOR * VECTOR
 
@@ -55,22 +69,22 @@ def new_scratch(cursor, powers, pairs, clauses, heads, mixtures, rows, lanes):
     )
 
 
-@njit(**{**INNER, "fastmath": False})  # which would take it that there is no NaN
+@njit(**COUNT)
 def _survey(call, constant):
     """FINE; or an example with a NaN or infinity; or OTHER_START if atoms that are not neural must start as the program
     says and do not.
     """
-    other = False
+    other = ZERO
     for example in range(call.first, call.last):
         V0 = call.V0[example]
-        wrong = False
+        wrong = ZERO
         for atom in range(len(V0)):
-            wrong |= not abs(V0[atom]) <= LARGEST
-        if wrong:
+            wrong += ZERO if abs(V0[atom]) <= LARGEST else ONE
+        if wrong > ZERO:
             return example
         for atom in range(len(V0) if call.must_start_so else 0):
-            other |= (constant[atom] >= ZERO) & (V0[atom] != constant[atom])
-    return OTHER_START if other else FINE
+            other += ONE if (constant[atom] >= ZERO) & (V0[atom] != constant[atom]) else ZERO
+    return OTHER_START if other > ZERO else FINE
 
 
 @njit(**INNER)
@@ -80,28 +94,36 @@ def start(V0, constant, example, atom, neural_only):
 
 
 @njit(**INNER)
-def _load_tile(members, constant, V0, first, last, active, X, rest, targets_only, neural_only):
-    """Read examples first … last of V0 [B, G] into lanes; spare lanes repeat the last example."""
-    for i in range(X.shape[1]):
-        example = min(first + i, last - 1)
-        X[active, i] = ONE
-        for slot in range(active):
-            X[slot, i] = start(V0, constant, example, members[slot], neural_only)
-        for slot in range(active, len(members)):
-            value = start(V0, constant, example, members[slot], neural_only)
-            if not targets_only:
-                rest[slot - active, i] = value
-            else:
-                rest[0, i] = value if slot == active else max(rest[0, i], value)
+def _load_start(V0, constant, atom, neural_only, row):
+    """Where an atom starts in the examples V0 [used, G]: `start` in every lane."""
+    if neural_only and constant[atom] >= ZERO:
+        fill(row, constant[atom])
+        return
+    load_atom(V0, atom, row)
+
+
+@njit(**INNER)
+def _load_tile(members, constant, V0, active, X, rest, other, targets_only, neural_only):
+    """Read examples V0 [used, G] into lanes. other: room for a row."""
+    fill(X[active], ONE)
+    for slot in range(active):
+        _load_start(V0, constant, members[slot], neural_only, X[slot])
+    for slot in range(active, len(members)):
+        if slot == active or not targets_only:
+            _load_start(V0, constant, members[slot], neural_only, rest[slot - active])
+            continue
+        _load_start(V0, constant, members[slot], neural_only, other)
+        for i in range(len(other)):
+            rest[0, i] = other[i] if other[i] > rest[0, i] else rest[0, i]
 
 
 @njit(**INNER)
 def _in_unit_interval(values, rows):
-    for row in range(rows):
-        for i in range(values.shape[1]):
-            if not (ZERO <= values[row, i] <= ONE):
-                return False
-    return True
+    least, most = ONE, ZERO
+    x = floats(values.ctypes.data, rows * values.shape[1])
+    for i in range(len(x)):
+        least, most = smaller(least, x[i]), larger(most, x[i])
+    return least >= ZERO and most <= ONE
 
 
 @njit(**INNER)
@@ -123,11 +145,10 @@ def _store_tile(slot_of, X, rest, active, first, last, outputs, out):
 def _remember(X, active, rest, first, last, past):
     """Keep V of a step for the backward pass: past [active + rest, B]."""
     if past.shape[0]:
-        for i in range(last - first):
-            for slot in range(active):
-                past[slot, first + i] = X[slot, i]
-            for slot in range(rest.shape[0]):
-                past[active + slot, first + i] = rest[slot, i]
+        for slot in range(active):
+            copy(X[slot], past[slot, first:last])
+        for slot in range(rest.shape[0]):
+            copy(rest[slot], past[active + slot, first:last])
 
 
 @njit(**INNER)
@@ -174,7 +195,7 @@ def forward(address):
     gamma, k, unit = read_base(address)
     cursor = ints(cell(), 1)
     cursor[0] = 0
-    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call.whole_batch))
+    _lay_out(cursor, tables, call, padded_lanes(min(call.tile, call.last - call.first), call))
     if found == FINE:
         room = allocate(cursor[0] + begin(1))
         found = FINE if room != 0 else NO_MEMORY
@@ -187,8 +208,8 @@ def forward(address):
     while done < call.last:
         end = min(done + call.tile, call.last)
         cursor[0] = begin(room)
-        X, rest, s = _lay_out(cursor, tables, call, padded_lanes(end - done, call.whole_batch))
-        _load_tile(tables.members, tables.constant, call.V0, done, end, active, X, rest, call.targets_only,
+        X, rest, s = _lay_out(cursor, tables, call, padded_lanes(end - done, call))
+        _load_tile(tables.members, tables.constant, call.V0[done:end], active, X, rest, s.sums, call.targets_only,
                    call.neural_only)
         bounded = all_say(call.meeting, BOUNDED_AT, is_bounded(X, active, rest, k))
         for t in range(call.steps):
@@ -196,8 +217,8 @@ def forward(address):
             derive(tables, call, gamma, k, unit, bounded, X, s)
             update_values(tables.head_of, gamma, k, call.whole_batch, call.meeting, X, rest, s.derived, s.z[1],
                           s.buffer)
-            for i in range(end - done if call.past_z.shape[0] else 0):
-                call.past_z[t, done + i] = s.z[1, i]
+            if call.past_z.shape[0]:
+                copy(s.z[1], call.past_z[t, done:end])
         _remember(X, active, rest, done, end, call.past[call.steps])
         _store_tile(tables.slot_of, X, rest, active, done, end, call.outputs, call.out)
         done = end

@@ -24,7 +24,7 @@ from nsfrc.engines.cpu.levels_single import no_rounds, room_for_one
 from nsfrc.engines.cpu.levels_single_backward import backward_singly
 from nsfrc.engines.cpu.levels_softor import CONSTANT_ONE, FLAT, ONE, ZERO, through_runs, weight
 from nsfrc.engines.cpu.maths import INNER, flush_denormals, restore, smaller
-from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, load_row, new_row, new_table, release
 from nsfrc.engines.cpu.reading import read_base
 from nsfrc.engines.cpu.tables import FINE, NO_MEMORY
 
@@ -43,8 +43,7 @@ class Gradients(NamedTuple):
 def _restore_heads(past, start, heads, first, last, row, X):
     """Values of some heads from past [rows, B] to X; spare lanes repeat the last example."""
     for head in range(heads):
-        for i in range(X.shape[1]):
-            X[row + head, i] = past[start + head, min(first + i, last - 1)]
+        load_row(past[start + head, first:last], X[row + head])
 
 
 @njit(**INNER)

@@ -19,12 +19,11 @@ from nsfrc.engines.cpu.levels_softor import (
     largest,
     vanishing,
 )
-from nsfrc.engines.cpu.maths import INNER, flush_denormals, larger, restore, smaller
-from nsfrc.engines.cpu.memory import allocate, begin, cell, ints, new_row, new_table, release
+from nsfrc.engines.cpu.maths import COUNT, INNER, flush_denormals, larger, restore, smaller
+from nsfrc.engines.cpu.memory import allocate, begin, cell, copy, fill, ints, load_atom, new_row, new_table, release
 from nsfrc.engines.cpu.reading import read_base
-from nsfrc.engines.cpu.tables import FINE, NO_MEMORY, OTHER_START, VECTOR
+from nsfrc.engines.cpu.tables import FEW_LANES, FINE, NO_MEMORY, OTHER_START, VECTOR
 
-FEW_LANES = 4  # up to so many examples are reasoned about one by one
 LARGEST = np.finfo(np.float32).max
 
 
@@ -42,21 +41,21 @@ class Scratch(NamedTuple):
     buffer: np.ndarray
 
 
-@njit(**{**INNER, "fastmath": False})  # which would take it that there is no NaN
+@njit(**COUNT)
 def _survey(call):
     """FINE; or an example with a value that cannot be; or OTHER_START if atoms that are not neural must start as the
     program says and do not.
     """
     for example in range(call.first, call.last):
         V0, declared = call.V0[example], call.declared
-        wrong, other = 0, 0
+        wrong, other = ZERO, ZERO
         for atom in range(len(V0)):
-            wrong |= not ZERO <= V0[atom] <= LARGEST
-        if wrong:
+            wrong += ZERO if (V0[atom] >= ZERO) & (V0[atom] <= LARGEST) else ONE
+        if wrong > ZERO:
             return example
         for atom in range(len(V0) if call.must_start_so else 0):
-            other |= (declared[atom] >= ZERO) & (V0[atom] != declared[atom])
-        if other:
+            other += ONE if (declared[atom] >= ZERO) & (V0[atom] != declared[atom]) else ZERO
+        if other > ZERO:
             return OTHER_START
     return FINE
 
@@ -92,14 +91,16 @@ def few(call):
 @njit(**INNER)
 def load(t, V0, first, last, s):
     """Constants, inputs and V0 of the heads; spare lanes repeat the last example."""
-    for i in range(s.X.shape[1]):
-        example = min(first + i, last - 1)
-        s.X[0, i], s.X[1, i] = ZERO, ONE
-        for j in range(len(t.input_atom)):
-            s.X[2 + j, i] = V0[example, t.input_atom[j]]
-        for head in range(len(t.head_atom)):
-            start = t.head_value[head]
-            s.anchor[head, i] = V0[example, t.head_atom[head]] if start < ZERO else start
+    examples = V0[first:last]
+    fill(s.X[0], ZERO)
+    fill(s.X[1], ONE)
+    for j in range(len(t.input_atom)):
+        load_atom(examples, t.input_atom[j], s.X[2 + j])
+    for head in range(len(t.head_atom)):
+        if t.head_value[head] < ZERO:
+            load_atom(examples, t.head_atom[head], s.anchor[head])
+        else:
+            fill(s.anchor[head], t.head_value[head])
 
 
 @njit(**INNER)
@@ -216,8 +217,7 @@ def keep(X, first_row, heads, past, start, first, last):
     """Copy the values of some heads to past [rows, B] from row `start` on, if it is kept."""
     if past.shape[0]:
         for head in range(heads):
-            for i in range(last - first):
-                past[start + head, first + i] = X[first_row + head, i]
+            copy(X[first_row + head], past[start + head, first:last])
 
 
 @njit(**INNER)

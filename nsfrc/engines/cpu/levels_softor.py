@@ -23,15 +23,19 @@ CONSTANT_ONE = 1  # the row of X that holds it
 @njit(**INNER)
 def largest(t, first, last, X, top):
     """The largest of some rows' products and of what `top` holds."""
-    lanes = len(top)
-    for row in range(first, last):
+    row, end = np.int64(first), np.int64(last)
+    while row + 4 <= end:
+        a, b, c, d = X[t.row_left[row]], X[t.row_left[row + 1]], X[t.row_left[row + 2]], X[t.row_left[row + 3]]
+        e, f, g, h = X[t.row_right[row]], X[t.row_right[row + 1]], X[t.row_right[row + 2]], X[t.row_right[row + 3]]
+        for i in range(len(top)):
+            most = larger(larger(a[i] * e[i], b[i] * f[i]), larger(c[i] * g[i], d[i] * h[i]))
+            top[i] = larger(top[i], most)
+        row += 4
+    while row < end:
         left, right = X[t.row_left[row]], X[t.row_right[row]]
-        if t.row_right[row] == CONSTANT_ONE:
-            for i in range(lanes):
-                top[i] = larger(top[i], left[i])
-        else:
-            for i in range(lanes):
-                top[i] = larger(top[i], left[i] * right[i])
+        for i in range(len(top)):
+            top[i] = larger(top[i], left[i] * right[i])
+        row += 1
 
 
 @njit(**INNER)
@@ -55,14 +59,32 @@ def gain(x, top, none, k, flat):
 
 
 @njit(**INNER)
+def _add_four(t, row, times, k, X, top, none, total):
+    """Add the gains of four rows, one after the other."""
+    a, b, c, d = X[t.row_left[row]], X[t.row_left[row + 1]], X[t.row_left[row + 2]], X[t.row_left[row + 3]]
+    e, f, g, h = X[t.row_right[row]], X[t.row_right[row + 1]], X[t.row_right[row + 2]], X[t.row_right[row + 3]]
+    for i in range(len(total)):
+        most, nothing, found = top[i], none[i], total[i]
+        found += times * gain(a[i] * e[i], most, nothing, k, False)
+        found += times * gain(b[i] * f[i], most, nothing, k, False)
+        found += times * gain(c[i] * g[i], most, nothing, k, False)
+        total[i] = found + times * gain(d[i] * h[i], most, nothing, k, False)
+
+
+@njit(**INNER)
 def add_gains(t, first_run, last_run, k, flat, X, top, none, total):
     """Add the gains of the rows of some runs to `total`."""
     for run in range(first_run, last_run):
         times = t.run_times[run]
-        for row in range(t.run_start[run], t.run_start[run + 1]):
+        row, last = np.int64(t.run_start[run]), np.int64(t.run_start[run + 1])
+        while not flat and row + 4 <= last:
+            _add_four(t, row, times, k, X, top, none, total)
+            row += 4
+        while row < last:
             left, right = X[t.row_left[row]], X[t.row_right[row]]
             for i in range(len(total)):
                 total[i] += times * gain(left[i] * right[i], top[i], none[i], k, flat)
+            row += 1
 
 
 @njit(**INNER)

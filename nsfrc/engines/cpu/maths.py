@@ -21,6 +21,8 @@ KERNEL: dict[str, Any] = {
 # For kernels and what they call: no wrapper for calls from Python, which would take several times as long to compile as
 # a function itself that is given whole tables, and no counting of references, as all memory is the caller's (`memory`).
 INNER: dict[str, Any] = {**KERNEL, "no_cpython_wrapper": True, "no_cfunc_wrapper": True, "_nrt": False}
+# For counting what may be NaN: sums in any order, and nothing else taken for granted.
+COUNT: dict[str, Any] = {**INNER, "fastmath": {"reassoc"}}
 RETURNS_ARRAY: dict[str, Any] = {**INNER, "inline": "always"}  # numba wants references counted to return an array alone
 
 LOWEST = np.float32(-126.0)  # 2^-126 is the smallest normal float32

@@ -121,3 +121,31 @@ def new_table(cursor, rows, columns):
 @njit(**RETURNS_ARRAY)
 def new_row(cursor, length):
     return floats(_take(cursor, 4 * length), length)
+
+
+@njit(**INNER)
+def fill(row, value):
+    for i in range(len(row)):
+        row[i] = value
+
+
+@njit(**INNER)
+def copy(source, target):
+    for i in range(len(target)):
+        target[i] = source[i]
+
+
+@njit(**INNER)
+def load_row(values, row):
+    """Numbers of examples into the lanes of a row; spare lanes repeat the last example."""
+    copy(values, row[: len(values)])
+    fill(row[len(values) :], values[len(values) - 1])
+
+
+@njit(**INNER)
+def load_atom(V0, atom, row):
+    """An atom of the examples V0 [used, G] into lanes, likewise."""
+    used = V0.shape[0]
+    for i in range(used):
+        row[i] = V0[i, atom]
+    fill(row[used:], V0[used - 1, atom])

@@ -15,8 +15,9 @@ from nsfrc.engines.cpu.meeting import (
     meet,
     say,
 )
+from nsfrc.engines.cpu.memory import fill
 from nsfrc.engines.cpu.one import update_one
-from nsfrc.engines.cpu.step import ONE, fill
+from nsfrc.engines.cpu.step import ONE
 
 
 @njit(**INNER)

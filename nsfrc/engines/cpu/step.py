@@ -16,10 +16,10 @@ from numba import njit
 
 from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, larger, log2, power, smaller
 from nsfrc.engines.cpu.meeting import CLAUSES, LEAST_BOTTOM, MOST_BOTTOM, largest_said, meet, say, smallest_said
+from nsfrc.engines.cpu.memory import fill
 from nsfrc.engines.cpu.one import HALF, ONE, ZERO, add_up, sum_pairs_of_one
+from nsfrc.engines.cpu.tables import FEW_LANES
 
-# Up to this many lanes a vector of rows of one example beats a vector of examples.
-FEW_LANES = 4
 # Below this what is left of 1 after a head's shares is mostly rounding.
 FEW_SHARES = np.float32(1e-4)
 
@@ -40,12 +40,6 @@ class Scratch(NamedTuple):
     buffer: np.ndarray  # [longest run] for few lanes, and always at least [lanes]
     left: np.ndarray  # [lanes]: a common factor, scaled
     sums: np.ndarray  # [lanes]
-
-
-@njit(**INNER)
-def fill(row, value):
-    for i in range(len(row)):
-        row[i] = value
 
 
 @njit(**INNER)

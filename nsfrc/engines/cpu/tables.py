@@ -14,7 +14,11 @@ import numpy as np
 from nsfrc.compiler.plan import Plan
 from nsfrc.engines.base import head_of, starting_values
 
-VECTOR = 8  # float32 lanes of a 256-bit register; tiles are filled up to a multiple of it
+# float32 lanes of a 512-bit register; tiles are filled up to a multiple of it. What is left over of a row goes through
+# vectors of four, which take longer than all that is spare here.
+VECTOR = 16
+# Up to this many lanes a vector of rows of one example beats a vector of examples.
+FEW_LANES = 4
 # What kernels say; else the number of an example that they cannot reason about.
 FINE, OTHER_START, NO_MEMORY = -1, -2, -3
 NOT_RUN = -4  # what is said in a kernel's place where it did not run

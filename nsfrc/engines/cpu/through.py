@@ -10,7 +10,8 @@ from numba import njit
 
 from nsfrc.engines.cpu.maths import INNER, LOWEST, exp2, larger, power
 from nsfrc.engines.cpu.meeting import CLAUSES, largest_said, say
-from nsfrc.engines.cpu.step import ZERO, fill, is_among, mix_head
+from nsfrc.engines.cpu.memory import fill
+from nsfrc.engines.cpu.step import ZERO, is_among, mix_head
 
 # As an exponent of 2; a head that is combined with shares (`step.FEW_SHARES`) is at most 13.3 below.
 MOST_ABOVE = np.float32(14.0)

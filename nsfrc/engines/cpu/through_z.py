@@ -11,7 +11,8 @@ from numba import njit
 
 from nsfrc.engines.cpu.maths import INNER, share_of_first
 from nsfrc.engines.cpu.meeting import CLAUSES, DERIVED_FIRST, NOBODY, VALUES_FIRST, is_first, meet, say
-from nsfrc.engines.cpu.step import ONE, ZERO, fill
+from nsfrc.engines.cpu.memory import fill
+from nsfrc.engines.cpu.step import ONE, ZERO
 
 TIE = np.float32(1.0 - 5e-7)
 VALUES_ROW, DERIVED_ROW, CLAUSE_ROWS = 0, 1, 2  # of `Meeting.rows`
