@@ -47,7 +47,7 @@ def _option(flag: str, kind: click.ParamType, text: str = "") -> Any:
     "perception",
     epilog="""\b
 Examples:
-  nsfrc train perception --out yolo.safetensors                about an hour and a half on one core
+  nsfrc train perception --out yolo.safetensors                about an hour on one core
   nsfrc train perception --out yolo.safetensors --resume       go on after Ctrl-C or a crash
   torchrun --nproc-per-node 4 -m nsfrc train perception --out yolo.safetensors
                                                   the same in four processes

@@ -30,7 +30,7 @@ SIZES = ((0.04, 0.06), (0.04, 0.09), (0.055, 0.27), (0.13, 0.27), (0.043, 0.225)
 TURN = math.radians(12)
 SIDES = (160, 720)  # of pictures, in pixels
 
-EMPTY, USUAL = 0.08, 0.3  # shares of pictures of nothing, and of figures in the usual colours
+EMPTY, USUAL = 0.1, 0.3  # shares of pictures of nothing, and of figures in the usual colours
 OUTLINED, TURNED, ROUGH, UNEVEN, PACKED = 0.35, 0.35, 0.3, 0.2, 0.35  # shares of the other figures
 
 # What training never draws: colours nearer than APART to these, grounds nearer than CLEAR, and sizes outside SIZES.
@@ -183,7 +183,7 @@ def nothing(rng: Rng, kind: str | None = None) -> np.ndarray:
 
 
 NOTHINGS = ("blank", "black", "noise", "gradient")
-NOTHING_SHARES = (0.2, 0.1, 0.5, 0.2)  # noise is what is most often taken for objects
+NOTHING_SHARES = (0.15, 0.1, 0.6, 0.15)  # noise is what is most often taken for objects
 
 
 def _noise(side: int, rng: Rng) -> np.ndarray:

@@ -42,7 +42,7 @@ class Yolo(Perception):
     made_with = "nsfrc train perception --model yolo"
     shipped = SHIPPED / "yolo_kandinsky.safetensors"
     usual_attributes = KANDINSKY
-    usual_size: tuple[int, int] = (160, 160)
+    usual_size: tuple[int, int] = (192, 192)
     judges_place = False  # objectness is how sure it is of the class too, not only that something is there
     # From which overlap on two boxes are one object, whatever classes they have. Kandinsky's shapes do not overlap: of
     # 5,000 figures with touching ones, no two boxes do by more than 0.17.

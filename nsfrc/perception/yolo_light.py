@@ -1,7 +1,8 @@
 """A light YOLOv5: what figures and scenes need of it, at half the work.
 
-At the sizes that nsfrc looks at, every object is found in the finest of YOLOv5's three scales: trained, the other two say
-nothing of any picture. So a light network has the finest scale alone. Where most of the remaining work is, a convolution
+At the sizes that nsfrc looks at, every object is found in the finest of YOLOv5's three scales: trained, the other two
+say nothing of any picture. So a light network has the finest scale alone. Where most of the remaining work is, a
+convolution
 
     64 channels ──3×3──▶ 64 channels                       36,864 products a cell
 
@@ -66,7 +67,8 @@ def start_from(light: Any, full: Any) -> None:
         if name in known:
             place.copy_(known[name])
     for name, (first, second) in _narrowed(light):
-        for conv, part in zip((first, second.conv), _split(known[f"{name}.conv.weight"], first.out_channels), strict=True):
+        parts = _split(known[f"{name}.conv.weight"], first.out_channels)
+        for conv, part in zip((first, second.conv), parts, strict=True):
             conv.weight.copy_(part)
         for note, tensor in second.bn.state_dict().items():
             tensor.copy_(known[f"{name}.bn.{note}"])

@@ -59,7 +59,7 @@ class DetectorOptions(Options):
     start: str = ""
     figures: int = 8000
     epochs: int = 18
-    size: int = 160
+    size: int = 192
     batch_size: int = 16
     lr: float = 2e-3
     seed: int = 0

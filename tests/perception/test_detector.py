@@ -124,7 +124,7 @@ def test_the_width_of_scenes() -> None:
     detector._check(replace(TINY, size=96), scenes)
     with pytest.raises(NsfrcError, match=r"not 160 × 107: give --size a multiple of 96; 288 is usual"):
         detector._check(replace(TINY, size=160), scenes)
-    with pytest.raises(NsfrcError, match=r"not 50 × 50: give --size a multiple of 32; 160 is usual"):
+    with pytest.raises(NsfrcError, match=r"not 50 × 50: give --size a multiple of 32; 192 is usual"):
         detector._check(replace(TINY, size=50), SOURCES["kandinsky"])
 
 
