@@ -1,4 +1,4 @@
-"""`nsfrc weights`: bring weights for a perception, and see which there are."""
+"""`nsfrc weights`: bring weights for a perception, take them elsewhere, and see which there are."""
 
 from __future__ import annotations
 
@@ -7,16 +7,20 @@ from pathlib import Path
 
 import click
 
+from nsfrc.errors import NsfrcError
+
 MODELS = ("slot_attention",)
+DETECTORS = ("yolo", "yolo_clevr")
 
 
 @click.group("weights", epilog="""\b
 Examples:
   nsfrc weights list
   nsfrc weights import slot_attention.pt
+  nsfrc weights export yolo_clevr --out scenes.onnx
 """)
 def command() -> None:
-    """Import published weights, and list which weights each perception uses."""
+    """Import published weights, write detectors as ONNX, and list which weights each perception uses."""
 
 
 @command.command("import", epilog="""\b
@@ -51,6 +55,44 @@ def importing(file: Path, model: str, out: Path | None, as_json: bool) -> None:
     click.echo(f"imported {len(tensors)} tensors with {numbers:,} numbers into {path}")
     used = f"with --weights {path}" if out else "wherever a program or --perception names it"
     click.echo(f"{model} uses them {used}")
+
+
+@command.command("export", epilog="""\b
+Examples:
+  nsfrc weights export yolo --out kandinsky.onnx
+  nsfrc weights export yolo --weights mine.safetensors --out mine.onnx
+  nsfrc infer --program street.pl --images DIR --perception kandinsky.onnx
+""")
+@click.argument("model", type=click.Choice(DETECTORS))
+@click.option("--weights", type=click.Path(path_type=Path), help="Weights to write. [those that ship]")
+@click.option("--out", "-o", type=click.Path(dir_okay=False, path_type=Path), required=True,
+              help="File to write.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object.")
+def exporting(model: str, weights: Path | None, out: Path, as_json: bool) -> None:
+    """Write MODEL as one ONNX file, for other programs that run detectors, or for nsfrc itself.
+
+    An image in, [1, 3, H, W] with values 0 to 1; its objects out, the surest first, [1, n, 6]: x1 y1 x2 y2 in pixels,
+    how sure it is, class. Nothing is left to suppress. Size and class names are in the metadata, as ultralytics writes
+    them.
+    """
+    from nsfrc.files import write_whole
+    from nsfrc.perception.onnx_export import MOST, onnx_model
+    from nsfrc.perception.yolo import Yolo
+    from nsfrc.perception.yolo_clevr import YoloClevr
+
+    if out.suffix.lower() != ".onnx":
+        raise NsfrcError(f"{out} would not be taken for ONNX: give it a name that ends in .onnx")
+    kind = YoloClevr if model == YoloClevr.name else Yolo
+    detector = kind.build(MOST, weights)
+    data = onnx_model(detector)
+    write_whole(out, data)
+    height, width = detector.size
+    if as_json:
+        click.echo(json.dumps({"model": detector.identity, "file": str(out), "bytes": len(data), "width": width,
+                               "height": height, "classes": list(detector.attributes.classes)}))
+        return
+    click.echo(f"written to {out}: {detector.identity}, {len(data) / 1e6:.1f} MB, for images of {width}×{height}, "
+               f"{len(detector.attributes.classes)} classes")
 
 
 @command.command("list", epilog="Example: nsfrc weights list --json")

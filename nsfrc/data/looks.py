@@ -26,11 +26,12 @@ LEAST = 0.35  # saturation and lightness of a colour,
 VIVID = 0.28  # and their product
 CONTRAST = 55.0  # how far colours are from the ground, as points of the RGB cube
 MOST = 12  # objects
-SIZES = ((0.04, 0.06), (0.04, 0.09), (0.055, 0.27), (0.13, 0.27), (0.043, 0.225), (0.04, 0.3), (0.18, 0.3))
+SIZES = ((0.04, 0.052), (0.04, 0.06), (0.04, 0.09), (0.055, 0.27), (0.13, 0.27), (0.043, 0.225), (0.04, 0.3),
+         (0.18, 0.3))
 TURN = math.radians(12)
 SIDES = (160, 720)  # of pictures, in pixels
 
-EMPTY, USUAL = 0.1, 0.3  # shares of pictures of nothing, and of figures in the usual colours
+EMPTY, USUAL = 0.12, 0.3  # shares of pictures of nothing, and of figures in the usual colours
 OUTLINED, TURNED, ROUGH, UNEVEN, PACKED = 0.35, 0.35, 0.3, 0.2, 0.35  # shares of the other figures
 
 # What training never draws: colours nearer than APART to these, grounds nearer than CLEAR, and sizes outside SIZES.

@@ -49,9 +49,11 @@ class Graph:
         self._nodes: list[bytes] = []
         self._tensors: list[bytes] = []
 
-    def node(self, kind: str, inputs: Sequence[str], attributes: Mapping[str, Value] | None = None) -> str:
-        """Add a node with one output, and say what that is called."""
-        name = f"n{len(self._nodes)}"
+    def node(
+        self, kind: str, inputs: Sequence[str], attributes: Mapping[str, Value] | None = None, output: str = ""
+    ) -> str:
+        """Add a node with one output, and say what that is called, if it has no name of its own."""
+        name = output or f"n{len(self._nodes)}"
         parts = [*(_bytes(1, one) for one in inputs), _bytes(2, name), _bytes(4, kind)]
         parts += [_bytes(5, _attribute(key, value)) for key, value in (attributes or {}).items()]
         self._nodes.append(_bytes(1, b"".join(parts)))
@@ -66,11 +68,15 @@ class Graph:
         self._tensors.append(_bytes(5, b"".join(parts)))
         return name
 
-    def model(self, outputs: Mapping[str, Sequence[int | str]]) -> bytes:
-        """The whole model. outputs: which nodes' results, and their shapes."""
+    def model(
+        self, outputs: Mapping[str, Sequence[int | str]], metadata: Mapping[str, str] | None = None
+    ) -> bytes:
+        """The whole model. outputs: which nodes' results, and their shapes. metadata: what is said of it."""
         given = [_bytes(12, _typed(name, shape)) for name, shape in outputs.items()]
         graph = b"".join([*self._nodes, _bytes(2, "nsfrc"), *self._tensors, self._input, *given])
-        return b"".join([_number(1, IR_VERSION), _bytes(2, "nsfrc"), _bytes(7, graph), _bytes(8, _number(2, OPSET))])
+        told = [_bytes(14, _bytes(1, key) + _bytes(2, value)) for key, value in (metadata or {}).items()]
+        return b"".join([_number(1, IR_VERSION), _bytes(2, "nsfrc"), _bytes(7, graph), _bytes(8, _number(2, OPSET)),
+                         *told])
 
 
 def _attribute(name: str, value: Value) -> bytes:

@@ -77,7 +77,7 @@ class OnnxNetwork:
         wanted = classes.max((1, 2, 3)) >= least
         if wanted.all():
             return head.run(None, {INPUT: features})[0]  # type: ignore[no-any-return]
-        sides = np.zeros((len(features), 4 * yolo_network.BINS, *features.shape[2:]), np.float32)
+        sides = np.zeros((len(features), 4 * yolo_network.BINS, *classes.shape[2:]), np.float32)
         if wanted.any():
             sides[wanted] = head.run(None, {INPUT: features[wanted]})[0]
         return sides
@@ -108,19 +108,24 @@ def available() -> bool:
 
 def to_onnx(module: torch.nn.Module, shape: Sequence[int | str]) -> bytes:
     """A module that gives several maps, as an ONNX model; shape: of its input. Raises Unknown."""
+    graph = Graph(INPUT, shape)
+    return graph.model({name: ("batch", f"channels{i}", f"rows{i}", f"columns{i}")
+                        for i, name in enumerate(add(graph, module, INPUT))})
+
+
+def add(graph: Graph, module: torch.nn.Module, given: str) -> list[str]:
+    """Add what a module does with the node `given`, and say which nodes hold the maps that it gives. Raises Unknown."""
     try:
         traced = _Tracer().trace(module)
     except (fx.proxy.TraceError, TypeError) as error:
         raise Unknown(str(error)) from None
-    graph = Graph(INPUT, shape)
     parts = dict(module.named_modules())
     made: dict[fx.Node, str] = {}
     for node in traced.nodes:
         if node.op == "placeholder":
-            made[node] = INPUT
+            made[node] = given
         elif node.op == "output":
-            return graph.model({made[one]: ("batch", f"channels{i}", f"rows{i}", f"columns{i}")
-                                for i, one in enumerate(node.args[0])})
+            return [made[one] for one in node.args[0]]
         elif node.op == "call_module":
             made[node] = _module(graph, parts[str(node.target)], made[node.args[0]])
         elif name := _name(node):
@@ -184,6 +189,8 @@ def _module(graph: Graph, part: torch.nn.Module, given: str) -> str:
     if isinstance(part, yolo_network.Combined):
         members = part.get_buffer("members").float().numpy()
         return graph.node("Conv", [given, graph.tensor(members[:, :, None, None])], {"kernel_shape": (1, 1)})
+    if isinstance(part, torch.nn.PixelShuffle):
+        return graph.node("DepthToSpace", [given], {"blocksize": part.upscale_factor, "mode": "CRD"})
     if isinstance(part, torch.nn.Identity):
         return given
     raise Unknown(type(part).__name__)

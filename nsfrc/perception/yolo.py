@@ -17,6 +17,7 @@ from nsfrc.perception.attributes import KANDINSKY, Attributes
 from nsfrc.perception.base import Perception
 from nsfrc.perception.boxes import best_of_each, overlap
 from nsfrc.perception.onnx_network import OnnxNetwork
+from nsfrc.perception.yolo_network import COARSEST
 
 SHIPPED = Path(__file__).parent / "shipped"
 # Detections of an image before those of the same object are merged. A large object has up to 15, so that too few would
@@ -35,7 +36,8 @@ class Yolo(Perception):
 
     Coordinates are fractions of the image. The columns of an attribute sum to 1 for an object that is there.
     calibration: (a, b) of objectness = σ(a · logit + b), the logit being what `strength` says. looks: of the figures
-    that it learnt from, "plain" or "varied". network: YOLOv5 as it is, "full", or what is needed of it, "light".
+    that it learnt from, "plain" or "varied". network: YOLOv5 as it is, "full"; what is needed of it, "light";
+    or that with smaller cells, "fine".
     """
 
     name = "yolo"
@@ -61,7 +63,7 @@ class Yolo(Perception):
         self.attributes, self.calibration, self.floor = attributes or self.usual_attributes, calibration, floor
         self.dimensions = ("x1", "y1", "x2", "y2", *self.attributes.values, "objectness")
         self.identity = f"{self.name}-{variant}:untrained"
-        self.network = yolo_network.build(variant, len(self.attributes.classes), network == "light")
+        self.network = yolo_network.build(variant, len(self.attributes.classes), network)
         self.onnx_allowed = False  # whether ONNX Runtime may run it: `build` fuses it, and what is trained changes
         self._onnx: OnnxNetwork | None = None
 
@@ -86,9 +88,9 @@ class Yolo(Perception):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """[B, 3, H, W] → [B, E, D], differentiable in the images; a row never depends on the rest of the batch."""
-        if images.ndim != 4 or images.shape[1] != 3 or any(side % 32 for side in images.shape[2:]):
+        if images.ndim != 4 or images.shape[1] != 3 or any(side % COARSEST for side in images.shape[2:]):
             raise NsfrcError(f"images are {list(images.shape)}; {self.name} needs [B, 3, H, W] "
-                             f"with H and W multiples of 32")
+                             f"with H and W multiples of {COARSEST}")
         if not images.is_floating_point():
             raise NsfrcError(f"images are {images.dtype}; {self.name} needs floating point from 0 to 1")
         if not len(images):
@@ -219,7 +221,7 @@ def _settings(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, 
         variant = header["variant"]
         sound = (
             variant in yolo_network.VARIANTS and list(attributes.classes) == header["classes"]
-            and all(isinstance(side, int) and side > 0 and side % 32 == 0 for side in (height, width))
+            and all(isinstance(side, int) and side > 0 and side % COARSEST == 0 for side in (height, width))
             and 0 < a < math.inf and math.isfinite(b) and header.get("looks", "plain") in LOOKS
             and header.get("network", "full") in yolo_network.KINDS
         )

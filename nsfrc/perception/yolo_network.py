@@ -13,8 +13,9 @@ from nsfrc.perception.attributes import Attributes
 from nsfrc.perception.offline import load_ultralytics
 
 VARIANTS = ("n", "s")
-KINDS = ("light", "full")
+KINDS = ("full", "light", "fine")  # each can begin with what the one before it has learnt
 BINS = 16  # a box side is the mean of a distribution over 0 … 15 cells
+COARSEST = 32  # pixels of the cells that are largest on the way, of which images have a whole number
 
 
 @dataclass(frozen=True)
@@ -31,16 +32,24 @@ class Cells:
     strides: torch.Tensor
 
 
-def build(variant: str, classes: int, light: bool = False) -> Any:
-    """An untrained YOLOv5 (ultralytics' DetectionModel) of a variant, from torch's random numbers."""
+def build(variant: str, classes: int, kind: str = "full") -> Any:
+    """An untrained YOLOv5 (ultralytics' DetectionModel) of a variant and kind, from torch's random numbers."""
     load_ultralytics()
     from ultralytics.nn.tasks import DetectionModel, yaml_model_load
 
     outline = yaml_model_load(f"yolov5{variant}.yaml")
-    network = DetectionModel(yolo_light.outline(outline) if light else outline, ch=3, nc=classes, verbose=False)
-    if light:
-        yolo_light.narrow(network)
+    if kind == "full":
+        return DetectionModel(outline, ch=3, nc=classes, verbose=False)
+    network = DetectionModel(yolo_light.outline(outline), ch=3, nc=classes, verbose=False)
+    yolo_light.narrow(network)
+    if kind == "fine":
+        yolo_light.refine(network)
     return network
+
+
+def start(network: Any, kind: str, given: Any) -> None:
+    """Give a network of a kind what one of the kind before it has learnt."""
+    (yolo_light.start_fine if kind == "fine" else yolo_light.start_from)(network, given)
 
 
 class Combined(torch.nn.Module):
@@ -70,11 +79,11 @@ def share_values(network: Any, attributes: Attributes) -> None:
 def cells(network: Any, images: torch.Tensor) -> Cells:
     """Run the network on images [B, 3, H, W], without the decoding that its own forward adds in eval mode."""
     raw = logits(network, images)
-    return placed(raw["boxes"], raw["scores"], [tuple(one.shape[-2:]) for one in raw["feats"]], images)
+    return placed(raw["boxes"], raw["scores"], map_sizes(network, images), images)
 
 
 def logits(network: Any, images: torch.Tensor) -> dict[str, Any]:
-    """What the head says: "boxes" and "scores", and the maps "feats" that it says it of."""
+    """What the head says: "boxes" and "scores" of all cells."""
     head = network.model[-1]
     found: dict[str, Any] = head.forward_head(maps(network, images), **head.one2many)
     return found
@@ -95,12 +104,12 @@ def maps(network: Any, images: torch.Tensor) -> list[torch.Tensor]:
 def placed(
     sides: torch.Tensor, classes: torch.Tensor, maps: Sequence[tuple[int, int]], images: torch.Tensor
 ) -> Cells:
-    """Logits of the cells of maps of these sizes (rows, columns), with where the cells are in the images."""
+    """Logits of cells in so many rows and columns, with where the cells are in the images."""
     return Cells(sides, classes, *_grid(maps, images.shape[-2], sides))
 
 
 def map_sizes(network: Any, images: torch.Tensor) -> list[tuple[int, int]]:
-    """Rows and columns of the maps that the head looks at, for images of that size."""
+    """Rows and columns of the cells that the head speaks of, for images of that size; one pair for each scale."""
     height, width = images.shape[-2:]
     return [(height // int(stride), width // int(stride)) for stride in network.stride]
 

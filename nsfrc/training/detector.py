@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
-from itertools import count
+from itertools import count, pairwise
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -18,8 +18,9 @@ import torch
 from nsfrc.distributed import share, together, world
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
-from nsfrc.perception import yolo_light
+from nsfrc.perception import yolo_network
 from nsfrc.perception.yolo import Yolo
+from nsfrc.perception.yolo_network import COARSEST
 from nsfrc.training import run as shared
 from nsfrc.training.checkpoint import check_place, checkpoint_of
 from nsfrc.training.detector_data import Batch, Examples, Source, batches, collect, open_source
@@ -73,10 +74,10 @@ def train(
 def _check(options: Options, source: Source) -> None:
     options.check()
     height, width = source.size(options.size)
-    if options.size <= 0 or height % 32 or width % 32:
-        step = next(across for across in count(32, 32) if source.size(across)[0] % 32 == 0)
-        raise NsfrcError(f"each side of the pictures must be a multiple of 32, not {width} × {height}: give --size a "
-                         f"multiple of {step}; {source.model.usual_size[1]} is usual")
+    if options.size <= 0 or height % COARSEST or width % COARSEST:
+        step = next(across for across in count(COARSEST, COARSEST) if source.size(across)[0] % COARSEST == 0)
+        raise NsfrcError(f"each side of the pictures must be a multiple of {COARSEST}, not {width} × {height}: give "
+                         f"--size a multiple of {step}; {source.model.usual_size[1]} is usual")
 
 
 class Run(shared.Run[Yolo]):
@@ -112,7 +113,10 @@ class Run(shared.Run[Yolo]):
     def loss(self, batch: Batch) -> torch.Tensor:
         mine = batch if world() == 1 else own(batch, share(len(batch.images)))
         labels = {"batch_idx": mine.owner, "cls": mine.classes, "bboxes": mine.boxes}
-        parts, _ = self.parts(self.network(mine.images), labels)
+        found = self.network(mine.images)
+        sizes = yolo_network.map_sizes(self.model.network, mine.images)
+        found["feats"] = [mine.images.new_empty(1, 1, *size) for size in sizes]  # all that the loss asks of maps
+        parts, _ = self.parts(found, labels)
         return part_of_whole(parts.sum(), self.parts, len(mine.images), len(batch.images))
 
     def judge(self, held_out: Examples) -> tuple[float, str]:
@@ -121,14 +125,19 @@ class Run(shared.Run[Yolo]):
 
 
 def begin_with(model: Yolo, start: Path) -> None:
-    """Fill a model from a file of weights; a light one also takes those of a full network, as far as they fit."""
+    """Fill a model from a file of weights; or, as far as they fit, from those of a network with more in it."""
     header, tensors = files.load(start)
-    if model.kind == "light" and header.get("network", "full") == "full":
-        full = type(model)(FOUND, variant=model.variant, attributes=model.attributes)
-        files.fill(full, tensors, start)
-        yolo_light.start_from(model.network, full.network)
-    else:
-        files.fill(model, tensors, start)
+    kinds, given = yolo_network.KINDS, header.get("network", "full")
+    last = kinds.index(model.kind)
+    first = kinds.index(given) if given in kinds[:last] else last
+    models = [*(_of_kind(model, kind) for kind in kinds[first:last]), model]
+    files.fill(models[0], tensors, start)
+    for known, begun in pairwise(models):
+        yolo_network.start(begun.network, begun.kind, known.network)
+
+
+def _of_kind(model: Yolo, kind: str) -> Yolo:
+    return type(model)(FOUND, variant=model.variant, attributes=model.attributes, network=kind)
 
 
 def _loss(model: Yolo) -> Any:

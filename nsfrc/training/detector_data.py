@@ -14,6 +14,7 @@ import torch
 from nsfrc.perception.attributes import CLEVR, KANDINSKY, Attributes
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
+from nsfrc.perception.yolo_network import COARSEST
 from nsfrc.training.pictures import FLAT, SOLID, Looks, as_images, room, vary_looks
 from nsfrc.training.run import Bar, no_bar
 from nsfrc.training.scenes import scenes
@@ -23,10 +24,9 @@ if TYPE_CHECKING:
     from nsfrc.data.figures import Shape
 
 SHIFT = 4  # pixels
-CELL = 32  # pixels of the coarsest cells, which images have a whole number of
 # How large varied figures are shown, half of them as they will be: the network then knows objects that are smaller and
 # larger, in pixels, than any of these figures has.
-SHOWN = (2 / 3, 5 / 6, 7 / 6, 4 / 3)
+SHOWN = (1 / 2, 2 / 3, 2 / 3, 5 / 6, 7 / 6, 4 / 3)
 LOOKS_STREAM = 100  # figures of varied looks share none with those of the patterns, whatever the seed
 VALIDATION_SEED = 1_000_000  # plus the seed: figures that no run trains on
 
@@ -183,7 +183,7 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, device: 
 
 def _shown_at(images: torch.Tensor, scale: float) -> torch.Tensor:
     """Images that much larger or smaller, in whole cells of the network."""
-    size = [max(1, round(side * scale / CELL)) * CELL for side in images.shape[2:]]
+    size = [max(1, round(side * scale / COARSEST)) * COARSEST for side in images.shape[2:]]
     return torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
 
 

@@ -48,7 +48,8 @@ class Options:
 
 @dataclass(frozen=True)
 class DetectorOptions(Options):
-    """data: see LOOKS. variant: the size of YOLOv5; network: all of it, "full", or what is needed of it, "light".
+    """data: see LOOKS. variant: the size of YOLOv5; network: all of it, "full", what is needed of it, "light", or that
+    with smaller cells, "fine".
 
     start: the checksum of weights to start from.
     """
@@ -93,7 +94,7 @@ class SlotOptions(Options):
 
 # What is usual for each model. One without `data` learns from a folder, which has no usual place.
 MODELS: dict[str, Options] = {
-    "yolo": DetectorOptions(),
+    "yolo": DetectorOptions(network="fine"),
     "yolo_clevr": DetectorOptions(data="", figures=ALL, epochs=32, size=288),
     "slot_attention": SlotOptions(),
 }

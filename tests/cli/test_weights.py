@@ -1,4 +1,4 @@
-"""`nsfrc weights`: a published checkpoint becomes ours, whatever does not fit is refused, and what there is is told."""
+"""`nsfrc weights`: a published checkpoint becomes ours, detectors become ONNX, and what there is is told."""
 
 from __future__ import annotations
 
@@ -15,12 +15,14 @@ from PIL import Image
 from safetensors.torch import save_file
 
 from nsfrc.errors import NsfrcError
+from nsfrc.models.model_file import read_header
 from nsfrc.perception import weights
 from nsfrc.perception.slot_attention import SlotAttention
 from nsfrc.perception.weights_folder import weights_home
 from nsfrc.perception.yolo import Yolo
 from tests.cli.support import Run
 from tests.perception import slots
+from tests.perception.support import random_yolo, stored
 
 
 @pytest.fixture(autouse=True)
@@ -224,3 +226,27 @@ def test_without_weights_infer_explains_before_it_reads_an_image(run: Run, home:
     for way in ("nsfrc weights import FILE", "nsfrc train perception --model slot_attention --data DIR --out slots",
                 "--weights slots.safetensors", "--perception yolo_clevr", str(home)):
         assert way in said
+
+
+def test_export(run: Run, tmp_path: Path) -> None:
+    said = run.good("weights", "export", "yolo", "--out", "k.onnx")
+    identity = Yolo.build(4).identity
+    assert said.startswith(f"written to k.onnx: {identity}, 3.") and said.endswith("192×192, 9 classes\n")
+    stored(random_yolo(), tmp_path / "mine.safetensors")
+    told = json.loads(run.good("weights", "export", "yolo", "--weights", "mine.safetensors", "--out", "deep/m.onnx",
+                               "--json"))
+    assert told["file"] == "deep/m.onnx" and told["bytes"] == (tmp_path / "deep/m.onnx").stat().st_size
+    assert (told["width"], told["height"], told["classes"][1]) == (64, 64, "red circle")
+    header = read_header(tmp_path / "k.onnx")
+    assert header.size == (192, 192) and header.told["description"] == f"nsfrc {identity}"
+
+
+@pytest.mark.parametrize(("asked", "message"), [
+    (("yolo", "--out", "k.pt"), "k.pt would not be taken for ONNX"),
+    (("yolo", "--weights", "none.safetensors", "--out", "k.onnx"), "there is no file none.safetensors"),
+    (("yolo_clevr", "--weights", "mine.safetensors", "--out", "k.onnx"), "does not hold a yolo_clevr perception"),
+])
+def test_exports_that_are_refused(asked: tuple[str, ...], message: str, run: Run, tmp_path: Path) -> None:
+    stored(random_yolo(), tmp_path / "mine.safetensors")
+    assert message in run.refused("weights", "export", *asked)
+    assert not list(tmp_path.glob("k.*"))
