@@ -25,8 +25,10 @@ if TYPE_CHECKING:
 
 SHIFT = 4  # pixels
 # How large varied figures are shown, half of them as they will be: the network then knows objects that are smaller and
-# larger, in pixels, than any of these figures has.
-SHOWN = (1 / 2, 2 / 3, 2 / 3, 5 / 6, 7 / 6, 4 / 3)
+# larger, in pixels, than any of these figures has. Some are shown from farther away, in a frame as large as before: in
+# smaller pictures alone it learns that small objects are those of small pictures.
+SHOWN = (2 / 3, 5 / 6, 7 / 6, 4 / 3)
+FARTHEST = 0.6
 LOOKS_STREAM = 100  # figures of varied looks share none with those of the patterns, whatever the seed
 VALIDATION_SEED = 1_000_000  # plus the seed: figures that no run trains on
 
@@ -176,15 +178,34 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, device: 
     order = rng.permutation(len(examples))
     for start in range(0, len(order), batch_size):
         batch = vary(examples, order[start : start + batch_size], rng, device)
-        if examples.shown and rng.random() < 0.5:
+        kind = rng.random() if examples.shown else 1.0
+        if kind < 0.25:
+            batch = farther(batch, rng.uniform(FARTHEST, 1), rng)
+        elif kind < 0.5:
             batch = replace(batch, images=_shown_at(batch.images, float(rng.choice(examples.shown))))
         yield batch
 
 
 def _shown_at(images: torch.Tensor, scale: float) -> torch.Tensor:
     """Images that much larger or smaller, in whole cells of the network."""
-    size = [max(1, round(side * scale / COARSEST)) * COARSEST for side in images.shape[2:]]
+    return _resized(images, [max(1, round(side * scale / COARSEST)) * COARSEST for side in images.shape[2:]])
+
+
+def _resized(images: torch.Tensor, size: list[int]) -> torch.Tensor:
     return torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
+
+
+def farther(batch: Batch, scale: float, rng: np.random.Generator) -> Batch:
+    """Pictures that much smaller, somewhere in frames as large as before and of the colour of their edges."""
+    high, wide = batch.images.shape[2:]
+    down, across = round(high * scale), round(wide * scale)
+    top, left = int(rng.integers(0, high - down + 1)), int(rng.integers(0, wide - across + 1))
+    edges = torch.cat([batch.images[..., [0, -1], :].flatten(2), batch.images[..., [0, -1]].flatten(2)], 2)
+    images = edges.median(2).values[..., None, None].expand_as(batch.images).contiguous()
+    images[..., top : top + down, left : left + across] = _resized(batch.images, [down, across])
+    sizes = batch.boxes.new_tensor([across / wide, down / high] * 2)
+    start = batch.boxes.new_tensor([left / wide, top / high, 0, 0])
+    return replace(batch, images=images, boxes=batch.boxes * sizes + start)
 
 
 def vary(examples: Examples, chosen: np.ndarray, rng: np.random.Generator, device: str) -> Batch:

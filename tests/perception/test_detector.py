@@ -23,7 +23,18 @@ from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.training import detector
 from nsfrc.training.detector import Options, Run, checkpoint_of, train
-from nsfrc.training.detector_data import SOURCES, Example, Examples, Source, batches, collect, drawn, vary
+from nsfrc.training.detector_data import (
+    SOURCES,
+    Batch,
+    Example,
+    Examples,
+    Source,
+    batches,
+    collect,
+    drawn,
+    farther,
+    vary,
+)
 from nsfrc.training.detector_score import calibrate, match, score
 from tests.perception.support import interrupted_after_an_epoch
 
@@ -184,6 +195,41 @@ def test_boxes_move_with_the_picture() -> None:
         assert batch.classes.tolist() == [4] and batch.owner.tolist() == [0]
         lefts.add(seen[0])
     assert lefts == {*range(0, 8), *range(64 - 16, 64 - 8)}, "3 pixels to the left at most, 4 to the right"
+
+
+def test_from_farther_away_boxes_shrink_with_the_picture() -> None:
+    pixels = np.full((1, 64, 96, 3), 60, dtype=np.uint8)
+    pixels[0, 8:40, 24:72] = 240
+    box = np.array([[24 / 96, 8 / 64, 72 / 96, 40 / 64]], dtype=np.float32)
+    examples = Examples(torch.from_numpy(pixels), [np.array([4])], [box])
+    batch = vary(examples, np.array([0]), np.random.default_rng(0), "cpu")
+    places = set()
+    for seed in range(20):
+        small = farther(batch, 0.5, np.random.default_rng(seed))
+        assert small.images.shape == batch.images.shape and small.classes.equal(batch.classes)
+        rows, columns = torch.nonzero(small.images[0].mean(0) > 0.6, as_tuple=True)
+        x, y, width, height = (small.boxes[0] * torch.tensor([96, 64, 96, 64])).tolist()
+        assert (width, height) == pytest.approx((24, 16))
+        seen = [columns.min().item(), rows.min().item(), columns.max().item() + 1, rows.max().item() + 1]
+        assert seen == pytest.approx([x - width / 2, y - height / 2, x + width / 2, y + height / 2], abs=1.1)
+        assert small.images[0].amin((1, 2)) == pytest.approx(batch.images[0].amin((1, 2)), abs=1e-6)
+        places.add((x, y))
+    assert len(places) > 10
+
+
+def test_varied_figures_are_shown_in_several_sizes() -> None:
+    """Half of the batches as they are, and a quarter smaller in a frame as large."""
+    examples = collect(SOURCES["varied"], False, 0, (96, 96), 24)
+    epochs = [list(batches(examples, 2, 0, epoch, "cpu")) for epoch in range(4)]
+
+    def sides(some: list[Batch]) -> list[int]:
+        return [one.images.shape[-1] for one in some]
+
+    seen = [side for some in epochs for side in sides(some)]
+    assert set(seen) == {64, 96, 128} and 0.6 < seen.count(96) / len(seen) < 0.9
+    assert sides(epochs[1]) == sides(list(batches(examples, 2, 0, 1, "cpu"))) != sides(epochs[0])
+    assert all(one.images.shape[-2] == one.images.shape[-1] and one.images.min() > -1e-5 and one.images.max() < 1 + 1e-5
+               for some in epochs for one in some)
 
 
 def test_colours_stay_what_they_are(figures: Examples) -> None:

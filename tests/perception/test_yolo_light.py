@@ -12,7 +12,6 @@ from nsfrc.perception import onnx_network, yolo_light, yolo_network
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.training.detector import begin_with
-from nsfrc.training.detector_data import Batch, batches, collect, open_source
 from tests.perception.support import random_yolo, stored
 
 SIDE = 64
@@ -139,18 +138,3 @@ def test_a_fine_network_begins_with_all_but_the_ends_of_another(tmp_path: Path) 
 def test_an_unknown_network_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match="header is not valid"):
         Yolo.build(4, stored(random_yolo(), tmp_path / "w.safetensors", network="heavy"))
-
-
-def test_varied_figures_are_shown_in_several_sizes() -> None:
-    """Half of the batches as they are; boxes are fractions and stay."""
-    examples = collect(open_source("varied"), False, 0, (96, 96), 24)
-    epochs = [list(batches(examples, 2, 0, epoch, "cpu")) for epoch in range(4)]
-
-    def sides(some: list[Batch]) -> list[int]:
-        return [one.images.shape[-1] for one in some]
-
-    seen = [side for some in epochs for side in sides(some)]
-    assert set(seen) == {64, 96, 128} and 0.3 < seen.count(96) / len(seen) < 0.8
-    assert sides(epochs[1]) == sides(list(batches(examples, 2, 0, 1, "cpu"))) != sides(epochs[0])
-    assert all(one.images.shape[-2] == one.images.shape[-1] and one.images.min() >= 0 and one.images.max() <= 1
-               for some in epochs for one in some)
