@@ -10,6 +10,7 @@ COMMANDS = {
     "kandinsky": ("nsfrc.cli.data_kandinsky", "Kandinsky figures, with or without a pattern."),
     "clevr": ("nsfrc.cli.data_clevr:clevr", "CLEVR scenes without classes, to train perception."),
     "clevr-crowded": ("nsfrc.cli.data_clevr:crowded", "The same, half of them with many things that hide each other."),
+    "clevr-alike": ("nsfrc.cli.data_clevr:alike", "Crowded ones, in few colours."),
     "clevr-hans3": ("nsfrc.cli.data_clevr:hans3", "CLEVR scenes of the three classes of CLEVR-Hans3."),
     "clevr-hans7": ("nsfrc.cli.data_clevr:hans7", "CLEVR scenes of the seven classes of CLEVR-Hans7."),
 }

@@ -1,4 +1,4 @@
-"""`nsfrc data clevr`, `clevr-hans3` and `clevr-hans7`: scenes with labels and true objects, and their pictures."""
+"""`nsfrc data clevr` and its like: scenes with labels and true objects, and their pictures."""
 
 from __future__ import annotations
 
@@ -85,6 +85,17 @@ def crowded(**options: Any) -> None:
     CLEVR v1.0.
     """
     _make("clevr-crowded", **options)
+
+
+@_command("clevr-alike", ["train", "val"], "--out alike --count 500 --size 480x320 --samples 6 --workers 2")
+def alike(**options: Any) -> None:
+    """Make CLEVR scenes without classes, crowded and in few colours, to train perception.
+
+    All are as the crowded ones of nsfrc data clevr-crowded, in one to three colours, so that what hides a thing, and
+    what shows in it, often has the same colour. One scene in ten is for validation. The folder is laid out as CLEVR
+    v1.0.
+    """
+    _make("clevr-alike", **options)
 
 
 @_command("clevr-hans3", ["train", "val", "test"], "--out test --count 30 --split test --size 240x160 --samples 8")

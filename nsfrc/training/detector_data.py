@@ -178,20 +178,22 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, device: 
     order = rng.permutation(len(examples))
     for start in range(0, len(order), batch_size):
         batch = vary(examples, order[start : start + batch_size], rng, device)
-        kind = rng.random() if examples.shown else 1.0
-        if kind < 0.25:
-            batch = farther(batch, rng.uniform(FARTHEST, 1), rng)
-        elif kind < 0.5:
-            batch = replace(batch, images=_shown_at(batch.images, float(rng.choice(examples.shown))))
-        yield batch
+        yield shown(batch, examples.shown, rng) if examples.shown else batch
+
+
+def shown(batch: Batch, sizes: Sequence[float], rng: np.random.Generator) -> Batch:
+    """Half of the batches as they are, the others as smaller or larger pictures or from farther away."""
+    kind = rng.random()
+    if kind < 0.35:
+        return farther(batch, rng.uniform(FARTHEST, 1), rng)
+    if kind < 0.5:
+        return replace(batch, images=_shown_at(batch.images, float(rng.choice(sizes))))
+    return batch
 
 
 def _shown_at(images: torch.Tensor, scale: float) -> torch.Tensor:
     """Images that much larger or smaller, in whole cells of the network."""
-    return _resized(images, [max(1, round(side * scale / COARSEST)) * COARSEST for side in images.shape[2:]])
-
-
-def _resized(images: torch.Tensor, size: list[int]) -> torch.Tensor:
+    size = [max(1, round(side * scale / COARSEST)) * COARSEST for side in images.shape[2:]]
     return torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
 
 
@@ -202,7 +204,9 @@ def farther(batch: Batch, scale: float, rng: np.random.Generator) -> Batch:
     top, left = int(rng.integers(0, high - down + 1)), int(rng.integers(0, wide - across + 1))
     edges = torch.cat([batch.images[..., [0, -1], :].flatten(2), batch.images[..., [0, -1]].flatten(2)], 2)
     images = edges.median(2).values[..., None, None].expand_as(batch.images).contiguous()
-    images[..., top : top + down, left : left + across] = _resized(batch.images, [down, across])
+    # Bicubic: what was made small once before would be softer than what is drawn so small.
+    small = torch.nn.functional.interpolate(batch.images, [down, across], mode="bicubic", antialias=True).clamp_(0, 1)
+    images[..., top : top + down, left : left + across] = small
     sizes = batch.boxes.new_tensor([across / wide, down / high] * 2)
     start = batch.boxes.new_tensor([left / wide, top / high, 0, 0])
     return replace(batch, images=images, boxes=batch.boxes * sizes + start)
@@ -225,9 +229,29 @@ def vary(examples: Examples, chosen: np.ndarray, rng: np.random.Generator, devic
         left = SHIFT + (dx if mirrored else -dx)
         window = padded[place, :, SHIFT - dy : SHIFT - dy + down, left : left + across]
         pictures[place] = window.flip(-1) if mirrored else window
+        if not len(moved):
+            pictures[place] = another_nothing(pictures[place], rng)
         boxes.append(moved)
     vary_looks(pictures, rng, examples.looks)
     return _batch(pictures, [examples.classes[i] for i in chosen], boxes)
+
+
+def another_nothing(picture: torch.Tensor, rng: np.random.Generator) -> torch.Tensor:
+    """A picture [3, H, W] without objects with its colours exchanged, upside down, inverted or with a part enlarged.
+
+    None of that makes objects of what is none, and few pictures of noise become many.
+    """
+    picture = picture[torch.from_numpy(rng.permutation(3))]
+    picture = picture.flip(1) if rng.random() < 0.5 else picture
+    picture = 1 - picture if rng.random() < 0.5 else picture
+    if rng.random() < 0.5:
+        return picture
+    high, wide = picture.shape[1:]
+    part = rng.uniform(0.5, 1)
+    down, across = round(high * part), round(wide * part)
+    top, left = int(rng.integers(0, high - down + 1)), int(rng.integers(0, wide - across + 1))
+    cut = picture[None, :, top : top + down, left : left + across]
+    return torch.nn.functional.interpolate(cut, [high, wide], mode=str(rng.choice(["nearest", "bilinear"])))[0]
 
 
 def _shift(low: np.ndarray, high: np.ndarray, side: int, rng: np.random.Generator) -> int:

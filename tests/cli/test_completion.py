@@ -38,7 +38,7 @@ def offered(*words: str) -> list[str]:
 def test_commands_and_options() -> None:
     assert offered("") == list(COMMANDS)
     assert offered("comp") == ["compile", "completion"]
-    assert offered("data", "clevr-") == ["clevr-crowded", "clevr-hans3", "clevr-hans7"]
+    assert offered("data", "clevr-") == ["clevr-crowded", "clevr-alike", "clevr-hans3", "clevr-hans7"]
     assert offered("check", "--st") == ["--strict"]
     assert offered("--he") == ["--help"]
 

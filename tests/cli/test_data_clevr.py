@@ -54,7 +54,7 @@ def told(out: Path) -> dict[str, list[str]]:
 
 def test_help_lists_all(run: Run) -> None:
     text = run.good("data", "--help")
-    for name in ("kandinsky", "clevr", "clevr-crowded", "clevr-hans3", "clevr-hans7"):
+    for name in ("kandinsky", "clevr", "clevr-crowded", "clevr-alike", "clevr-hans3", "clevr-hans7"):
         assert name in text.split("Commands:")[1].split("Examples:")[0]
         assert f"nsfrc data {name} " in run.good("data", name, "--help").split("Example")[1]
     assert "did you mean clevr?" in run.refused("data", "clever", "--out", "a")

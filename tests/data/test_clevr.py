@@ -15,15 +15,15 @@ from scipy.spatial.distance import cdist
 
 from nsfrc.data.clevr import agreement, rules
 from nsfrc.data.clevr.fitting import cameras
-from nsfrc.data.clevr.making import CROWD, CROWDED, FREE, HANS3, HANS7, NAMES, hidden, scene, split_of
+from nsfrc.data.clevr.making import ALIKE, CROWD, CROWDED, FEW, FREE, HANS3, HANS7, NAMES, hidden, scene, split_of
 from nsfrc.data.clevr.outlines import boxes, visible
 from nsfrc.data.clevr.placing import GAP, MARGIN, VISIBLE
-from nsfrc.data.clevr.scenes import DIMENSIONS, Scene, Thing, relationships, thing_of, to_json, truth
+from nsfrc.data.clevr.scenes import COLORS, DIMENSIONS, Scene, Thing, relationships, thing_of, to_json, truth
 from nsfrc.errors import NsfrcError
 from nsfrc.perception.camera import HEIGHT, WIDTH, Camera
 from nsfrc.perception.slot_attention import SlotAttention
 
-COUNTS = {FREE: 40, HANS3: 108, HANS7: 126, CROWDED: 80}
+COUNTS = {FREE: 40, HANS3: 108, HANS7: 126, CROWDED: 80, ALIKE: 40}
 HANS = (HANS3, HANS7)
 USUAL = Camera()
 
@@ -109,7 +109,7 @@ def test_things_are_apart_and_seen(name: str) -> None:
             assert min(abs(away[:2] @ right[:2]), abs(away[:2] @ front[:2])) >= MARGIN
         assert visible(one.things, one.camera).min() >= VISIBLE
         assert np.abs([t.coords[:2] for t in one.things]).max() <= 3
-    assert {len(one.things) for one in scenes(name)} == set(range(3, 11))
+    assert {len(one.things) for one in scenes(name)} == set(range(CROWD if name == ALIKE else 3, 11))
 
 
 def test_the_order_of_things_does_not_tell_the_class() -> None:
@@ -269,6 +269,13 @@ def test_every_second_scene_is_crowded() -> None:
     assert np.mean([hidden(one) for one in many]) > 2 * np.mean([hidden(one) for one in usual])
     assert np.mean([thing.material == "metal" for one in many for thing in one.things]) > 0.6
     assert np.mean([thing.material == "metal" for one in usual for thing in one.things]) < 0.6
+
+
+def test_all_things_of_a_scene_are_of_few_colours() -> None:
+    colors = [{thing.color for thing in one.things} for one in scenes(ALIKE)]
+    assert {len(some) for some in colors} == {*range(1, FEW + 1)} and len(set.union(*colors)) == len(COLORS)
+    assert all(len(one.things) >= CROWD for one in scenes(ALIKE))
+    assert len({thing.shape for one in scenes(ALIKE) for thing in one.things}) == 3
 
 
 def test_what_counts_as_hidden() -> None:

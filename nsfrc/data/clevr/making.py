@@ -15,14 +15,15 @@ from nsfrc.perception.camera import Camera
 
 FREE = "clevr"
 HANS3, HANS7 = "clevr-hans3", "clevr-hans7"
-CROWDED = "clevr-crowded"
-NAMES = (FREE, HANS3, HANS7, CROWDED)
-WITHOUT_CLASSES = (FREE, CROWDED)
+CROWDED, ALIKE = "clevr-crowded", "clevr-alike"
+NAMES = (FREE, HANS3, HANS7, CROWDED, ALIKE)
+WITHOUT_CLASSES = (FREE, CROWDED, ALIKE)
 SPLITS = {name: ("train", "val") if name in WITHOUT_CLASSES else ("train", "val", "test") for name in NAMES}
 FEWEST, MOST = 3, 10
 CROWD = 7  # things of a crowded scene, at least
 CROWD_DRAWS = 6  # scenes of which the one is taken in which most is hidden
 CROWD_METAL = 0.7  # the share of its things that are of metal, and so show their neighbours
+FEW = 3  # colours of all things of a scene of `alike`, at most
 HIDDEN = 0.75  # of the outline of a thing: where less is seen, it counts as partly hidden
 
 
@@ -50,7 +51,7 @@ def scene(name: str, seed: int, index: int) -> Scene:
     """
     label = label_of(name, index)
     if label is None:
-        return free(seed, index) if name == FREE else crowded(seed, index)
+        return {FREE: free, CROWDED: crowded, ALIKE: alike}[name](seed, index)
     rng = np.random.default_rng(seed_of(name, seed, index))
     confounded = split_of(name, index) != "test"
     needs = (CONFOUNDED if confounded else PLAIN)[name][label]
@@ -82,8 +83,21 @@ def crowded(seed: int, index: int) -> Scene:
     rng = np.random.default_rng(seed_of(CROWDED, seed, index))
     if index % 2:
         return _usual(rng)
-    count = int(rng.integers(CROWD, MOST + 1))
-    wishes = [Wish(material="metal" if metal else "rubber") for metal in rng.random(count) < CROWD_METAL]
+    return _crowd([None], rng)
+
+
+def alike(seed: int, index: int) -> Scene:
+    """A scene full of metal things that hide others, in one to three colours, so that neighbours often share one."""
+    rng = np.random.default_rng(seed_of(ALIKE, seed, index))
+    return _crowd(rng.permutation(list(COLORS))[: rng.integers(1, FEW + 1)].tolist(), rng)
+
+
+def _crowd(colors: Sequence[str | None], rng: np.random.Generator) -> Scene:
+    """Many things, most of them of metal, in some colours (None: any), many of them partly hidden."""
+    metal = rng.random(int(rng.integers(CROWD, MOST + 1))) < CROWD_METAL
+    chosen = colors * len(metal) if len(colors) == 1 else rng.choice(colors, len(metal)).tolist()
+    wishes = [Wish(material="metal" if one else "rubber", color=color)
+              for one, color in zip(metal, chosen, strict=True)]
     return max((_anywhere(wishes, rng) for _ in range(CROWD_DRAWS)), key=hidden)
 
 
