@@ -92,9 +92,9 @@ Examples:
 @_option("--lr", click.FloatRange(min=0, min_open=True), "Highest learning rate.")
 @_option("--seed", click.IntRange(0, 2**63 - 1))
 @_option("--variant", click.Choice(["n", "s"]), "Size of YOLOv5.")
-@_option("--network", click.Choice(["fine", "light", "full"]),
-         "YOLOv5 as it is; half as much work, its finest scale alone with narrower layers; or that with smaller "
-         "cells, for small objects that touch.")
+@_option("--network", click.Choice(["full", "light", "fine"]),
+         "full: YOLOv5 as it is. light: half as much work, its finest scale alone with narrower layers. fine: that "
+         "with smaller cells, for small objects that touch.")
 @_option("--slots", click.IntRange(1, 1000), "Number of slots: at least as many as things in a scene.")
 @_option("--iterations", click.IntRange(1, 100), "Iterations of the attention.")
 @click.option("--threads", type=click.IntRange(1, 1024), default=1, show_default=True,

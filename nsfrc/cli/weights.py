@@ -61,7 +61,7 @@ def importing(file: Path, model: str, out: Path | None, as_json: bool) -> None:
 Examples:
   nsfrc weights export yolo --out kandinsky.onnx
   nsfrc weights export yolo --weights mine.safetensors --out mine.onnx
-  nsfrc infer --program street.pl --images DIR --perception kandinsky.onnx
+  nsfrc weights export yolo_clevr --out scenes.onnx --json        size and classes for a program to read
 """)
 @click.argument("model", type=click.Choice(DETECTORS))
 @click.option("--weights", type=click.Path(path_type=Path), help="Weights to write. [those that ship]")
@@ -71,9 +71,9 @@ Examples:
 def exporting(model: str, weights: Path | None, out: Path, as_json: bool) -> None:
     """Write MODEL as one ONNX file, for other programs that run detectors, or for nsfrc itself.
 
-    An image in, [1, 3, H, W] with values 0 to 1; its objects out, the surest first, [1, n, 6]: x1 y1 x2 y2 in pixels,
-    how sure it is, class. Nothing is left to suppress. Size and class names are in the metadata, as ultralytics writes
-    them.
+    An image in, [1, 3, H, W], RGB with values 0 to 1, bars beside it if it has other proportions; its objects out, the
+    surest first, [1, 64, 6]: x1 y1 x2 y2 in pixels of that, how sure it is, class; then rows of zeros. Nothing is left
+    to suppress. Size and class names are in the metadata, as ultralytics writes them.
     """
     from nsfrc.files import write_whole
     from nsfrc.perception.onnx_export import MOST, onnx_model

@@ -50,14 +50,15 @@ class Graph:
         self._tensors: list[bytes] = []
 
     def node(
-        self, kind: str, inputs: Sequence[str], attributes: Mapping[str, Value] | None = None, output: str = ""
+        self, kind: str, inputs: Sequence[str], attributes: Mapping[str, Value] | None = None,
+        names: Sequence[str] = (),
     ) -> str:
-        """Add a node with one output, and say what that is called, if it has no name of its own."""
-        name = output or f"n{len(self._nodes)}"
-        parts = [*(_bytes(1, one) for one in inputs), _bytes(2, name), _bytes(4, kind)]
+        """Add a node, and say what its last output is called. names: of its outputs, where one without will not do."""
+        names = names or (f"n{len(self._nodes)}",)
+        parts = [*(_bytes(1, one) for one in inputs), *(_bytes(2, one) for one in names), _bytes(4, kind)]
         parts += [_bytes(5, _attribute(key, value)) for key, value in (attributes or {}).items()]
         self._nodes.append(_bytes(1, b"".join(parts)))
-        return name
+        return names[-1]
 
     def tensor(self, values: np.ndarray) -> str:
         """Add weights, float32 or int64, and say what they are called."""

@@ -1,7 +1,8 @@
 """A trained detector as one ONNX file, for other programs: an image in, its objects out, duplicates merged.
 
-What goes in is [1, 3, H, W] with values 0 … 1, what comes out [1, n, 6]: x1 y1 x2 y2 in pixels, objectness, class. So
-ultralytics writes models that suppress by themselves, with the same metadata: what reads those reads this.
+What goes in is [1, 3, H, W] with values 0 … 1, what comes out [1, MOST, 6]: x1 y1 x2 y2 in pixels, objectness, class,
+the surest first, and rows of zeros. So ultralytics writes models that suppress by themselves, with the same metadata:
+what reads those reads this.
 """
 
 from __future__ import annotations
@@ -38,12 +39,24 @@ def onnx_model(model: Yolo) -> bytes:
     objectness = graph.node("Sigmoid", [graph.node("Add", [graph.node("Mul", [strength, a]), b])])
     best = graph.node("Cast", [graph.node("ArgMax", [likely], {"axis": 1})], {"to": 1})
     boxes = _boxes(graph, model, sides)
-    limits = [graph.tensor(np.array([MOST])), _constant(graph, [model.same_object]), _constant(graph, [model.floor])]
-    chosen = graph.node("NonMaxSuppression", [_turned(graph, boxes), graph.node("Sigmoid", [strength]), *limits])
+    sure = graph.node("GreaterOrEqual", [graph.node("Sigmoid", [strength]), _constant(graph, model.floor)])
+    named = graph.node("ReduceMax", [likely], {"axes": (1,)})
+    scores = graph.node("Where", [sure, named, _constant(graph, 0)])  # 0 and less is not chosen
+    limits = [graph.tensor(np.array([MOST])), _constant(graph, [model.same_object])]
+    chosen = graph.node("NonMaxSuppression", [_turned(graph, boxes), scores, *limits, _constant(graph, [0])])
     which = graph.node("Gather", [chosen, graph.tensor(np.array(2))], {"axis": 1})
     rows = _turned(graph, graph.node("Concat", [boxes, objectness, best], {"axis": 1}))
-    kept = graph.node("Gather", [rows, which], {"axis": 1}, OUTPUT)
-    return graph.model({kept: (1, "objects", 6)}, _told(model))
+    kept = _surest_first(graph, graph.node("Gather", [rows, which], {"axis": 1}))
+    return graph.model({kept: (1, MOST, 6)}, _told(model))
+
+
+def _surest_first(graph: Graph, rows: str) -> str:
+    """Rows [1, n, 6] by their fifth entry, and rows of zeros up to MOST: [1, MOST, 6]."""
+    more = graph.node("Concat", [rows, _constant(graph, np.zeros((1, MOST, 6)))], {"axis": 1})
+    sure = graph.node("Gather", [more, graph.tensor(np.array(4))], {"axis": 2})
+    order = graph.node("TopK", [sure, graph.tensor(np.array([MOST]))], {"axis": 1}, ("values", "order"))
+    return graph.node("Gather", [more, graph.node("Reshape", [order, graph.tensor(np.array([-1]))])], {"axis": 1},
+                      (OUTPUT,))
 
 
 class _Heads(torch.nn.Module):

@@ -103,18 +103,20 @@ class Yolo(Perception):
     def choose(
         self, found: yolo_network.Cells, size: Sequence[int]
     ) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-        """The best cells of images of size H, W: vectors [B, K, D], which cells [B, K], and which are objects."""
+        """The surest cells of images of size H, W: vectors [B, K, D], which cells [B, K], and which are objects."""
         logits, which = self._candidates(found)
         height, width = size
         scale = logits.new_tensor([width, height, width, height])
         boxes = (yolo_network.boxes(found, which) / scale).clamp(0, 1)
         strength = self.strength(logits)
         keep = best_of_each(boxes, self.same_object) & (strength.sigmoid() >= self.floor)
+        # Of one object the cell is kept that is surest of the class; first comes what surely is an object.
+        order = torch.where(keep, strength, -math.inf).argsort(dim=1, descending=True, stable=True)
         vectors = self._vectors(boxes, logits, strength)
+        vectors = vectors.gather(1, order.unsqueeze(-1).expand(-1, -1, vectors.shape[-1]))
+        which, keep = which.gather(1, order), keep.gather(1, order)
         self._count_further(keep, vectors)
-        order = (~keep).to(torch.uint8).argsort(dim=1, stable=True)[:, : self.objects]
-        chosen = vectors.gather(1, order.unsqueeze(-1).expand(-1, -1, vectors.shape[-1]))
-        return chosen, which.gather(1, order), keep.gather(1, order)
+        return vectors[:, : self.objects], which[:, : self.objects], keep[:, : self.objects]
 
     def _cells(self, images: torch.Tensor) -> yolo_network.Cells:
         network = self._in_onnx_runtime(images)

@@ -10,9 +10,9 @@ becomes one to fewer channels and one from these to as many as before, of which 
 
     64 channels ──3×3──▶ 16 channels ──1×1──▶ 64 channels   10,240 products a cell
 
-Its cells are eight pixels wide, and of two small shapes that touch each other, both within one cell, it sees one. A
-fine network is a light one whose head cuts every cell in four before the last of its larger convolutions, which costs
-less on four times as many cells with a quarter of the channels:
+Its cells are eight pixels wide, and of two small shapes whose middles are in one cell it sees one. A fine network is a
+light one whose head cuts every cell in four before the last of its larger convolutions, which has no more products on
+four times as many cells with a quarter of the channels:
 
     24 × 24 cells, 64 channels ──▶ 48 × 48 cells, 16 channels ──3×3──▶ 16 channels
 """
@@ -23,6 +23,8 @@ import re
 from typing import Any
 
 import torch
+
+from nsfrc.errors import NsfrcError
 
 FINEST = 17  # the layer whose map the finest scale looks at
 CUT = 2  # cells of a fine network for one of a light one, each way
@@ -72,7 +74,11 @@ def refine(network: Any) -> None:
     head = network.model[-1]
     for branch in (*head.cv2, *head.cv3):
         before, last = branch[1][1], branch[2]
-        channels = before.conv.out_channels // CUT**2
+        given = branch[0][1].conv.out_channels
+        if given % CUT**2:
+            raise NsfrcError(f"a fine network cannot have {last.out_channels} classes, as its head cuts {given} "
+                             f"channels in {CUT**2}: use --network light")
+        channels = given // CUT**2
         conv = type(before)(channels, channels, 3)
         conv.bn.eps, conv.bn.momentum = before.bn.eps, before.bn.momentum
         branch[1] = torch.nn.Sequential(torch.nn.PixelShuffle(CUT), conv)

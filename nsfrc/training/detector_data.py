@@ -29,6 +29,7 @@ SHIFT = 4  # pixels
 # smaller pictures alone it learns that small objects are those of small pictures.
 SHOWN = (2 / 3, 5 / 6, 7 / 6, 4 / 3)
 FARTHEST = 0.6
+AWAY, ANOTHER_SIZE = 0.35, 0.15  # the shares of batches that are farther away, and that are larger or smaller pictures
 LOOKS_STREAM = 100  # figures of varied looks share none with those of the patterns, whatever the seed
 VALIDATION_SEED = 1_000_000  # plus the seed: figures that no run trains on
 
@@ -184,9 +185,9 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, device: 
 def shown(batch: Batch, sizes: Sequence[float], rng: np.random.Generator) -> Batch:
     """Half of the batches as they are, the others as smaller or larger pictures or from farther away."""
     kind = rng.random()
-    if kind < 0.35:
+    if kind < AWAY:
         return farther(batch, rng.uniform(FARTHEST, 1), rng)
-    if kind < 0.5:
+    if kind < AWAY + ANOTHER_SIZE:
         return replace(batch, images=_shown_at(batch.images, float(rng.choice(sizes))))
     return batch
 

@@ -276,6 +276,8 @@ def test_all_things_of_a_scene_are_of_few_colours() -> None:
     assert {len(some) for some in colors} == {*range(1, FEW + 1)} and len(set.union(*colors)) == len(COLORS)
     assert all(len(one.things) >= CROWD for one in scenes(ALIKE))
     assert len({thing.shape for one in scenes(ALIKE) for thing in one.things}) == 3
+    assert np.mean([thing.material == "metal" for one in scenes(ALIKE) for thing in one.things]) > 0.6
+    assert np.mean([hidden(one) for one in scenes(ALIKE)]) > 2 * np.mean([hidden(one) for one in scenes(FREE)])
 
 
 def test_what_counts_as_hidden() -> None:

@@ -246,9 +246,13 @@ def test_only_pictures_of_nothing_are_turned_into_others() -> None:
 
 
 def test_varied_figures_are_shown_in_several_sizes() -> None:
-    """Half of the batches as they are, and a third smaller in a frame as large."""
+    """As they are, as smaller or larger pictures, and farther away in pictures as large."""
     examples = collect(SOURCES["varied"], False, 0, (96, 96), 24)
     epochs = [list(batches(examples, 2, 0, epoch, "cpu")) for epoch in range(4)]
+    widths = {float(box) for some in examples.boxes for box in (some[:, 2] - some[:, 0]).round(4)}
+    smaller = [not {float(width) for width in one.boxes[:, 2].numpy().round(4)} <= widths
+               for some in epochs for one in some if len(one.boxes)]
+    assert 0.2 < np.mean(smaller) < 0.5
 
     def sides(some: list[Batch]) -> list[int]:
         return [one.images.shape[-1] for one in some]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 
 import nsfrc
 from nsfrc.inference.images import read, to_tensor
@@ -43,9 +44,11 @@ def exported(model: Yolo, path: Path) -> Path:
 
 
 def pictures(kind: type[Yolo], size: tuple[int, int]) -> torch.Tensor:
+    """Examples, and what is lighter of two of them: a crowd of which much could be one thing or another."""
     files = sorted(FOLDERS[kind].rglob("*.png"))[::2]
     assert len(files) > 5
-    return to_tensor([read(file, size).pixels for file in files])
+    images = to_tensor([read(file, size).pixels for file in files])
+    return torch.cat([images, torch.maximum(images, images.roll(1, 0)), torch.maximum(images, images.roll(2, 0))])
 
 
 @pytest.mark.parametrize("kind", [Yolo, YoloClevr])
@@ -57,13 +60,14 @@ def test_the_detectors_that_ship(kind: type[Yolo], tmp_path: Path) -> None:
     images = pictures(kind, model.size)
     same, other = model(images), open_detector(path, MOST, Wishes(conf=0.0))(images)
     there = same[..., -1] > 0
-    assert there.sum() > 20 and torch.equal(other[..., -1] > 0, there)
+    assert there.sum() > 60 and torch.equal(other[..., -1] > 0, there)
     assert torch.allclose(other[..., :4], same[..., :4], atol=1e-5)
     assert torch.allclose(other[..., -1], same[..., -1], atol=1e-5)
     first = model.dimensions.index(model.attributes.values[0])
     values = same[there][:, first:-1]
     likely = values @ model.attributes.members().T  # the class whose values are likely
-    assert torch.equal(likely.argmax(1), other[there][:, 4:-1].argmax(1))
+    sure = likely.max(1).values > 0.9 * len(model.attributes.groups)  # the likeliest class of all else may be another
+    assert sure.sum() > 20 and torch.equal(likely.argmax(1)[sure], other[there][:, 4:-1].argmax(1)[sure])
 
 
 def test_a_whole_network_with_three_scales(tmp_path: Path) -> None:
@@ -84,7 +88,9 @@ def test_what_ultralytics_makes_of_it(tmp_path: Path) -> None:
     model = Yolo.build(MOST)
     path = exported(model, tmp_path / "w.onnx")
     file = sorted(FOLDERS[Yolo].rglob("*.png"))[0]
-    found = YOLO(path, task="detect").predict(file, verbose=False)[0]
+    blank, image = np.full((64, 64, 3), 215, dtype=np.uint8), np.asarray(Image.open(file).convert("RGB"))[..., ::-1]
+    none, found = YOLO(path, task="detect").predict([blank, image], verbose=False)  # it takes blue first
+    assert not len(none.boxes)
     assert tuple(found.names.values()) == model.attributes.classes
     same = model(to_tensor([read(file, model.size).pixels]))[0]
     same = same[same[:, -1] > 0]

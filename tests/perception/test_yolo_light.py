@@ -9,6 +9,7 @@ import torch
 
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import onnx_network, yolo_light, yolo_network
+from nsfrc.perception.attributes import Attributes
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.training.detector import begin_with
@@ -133,6 +134,13 @@ def test_a_fine_network_begins_with_all_but_the_ends_of_another(tmp_path: Path) 
     assert same_weights(again, fine)
     with pytest.raises(NsfrcError, match="does not fit"):
         begin_with(light(), tmp_path / "fine.safetensors")
+
+
+def test_classes_that_a_fine_network_cannot_have() -> None:
+    seventy = Attributes((tuple(f"kind{i}" for i in range(70)),))
+    with pytest.raises(NsfrcError, match=r"cannot have 70 classes.*use --network light"):
+        Yolo(4, size=(SIDE, SIDE), attributes=seventy, network="fine")
+    assert Yolo(4, size=(SIDE, SIDE), attributes=seventy, network="light").eval()(IMAGES).shape == (2, 4, 75)
 
 
 def test_an_unknown_network_is_refused(tmp_path: Path) -> None:

@@ -83,7 +83,7 @@ def crowded(seed: int, index: int) -> Scene:
     rng = np.random.default_rng(seed_of(CROWDED, seed, index))
     if index % 2:
         return _usual(rng)
-    return _crowd([None], rng)
+    return _crowd(None, rng)
 
 
 def alike(seed: int, index: int) -> Scene:
@@ -92,12 +92,13 @@ def alike(seed: int, index: int) -> Scene:
     return _crowd(rng.permutation(list(COLORS))[: rng.integers(1, FEW + 1)].tolist(), rng)
 
 
-def _crowd(colors: Sequence[str | None], rng: np.random.Generator) -> Scene:
-    """Many things, most of them of metal, in some colours (None: any), many of them partly hidden."""
-    metal = rng.random(int(rng.integers(CROWD, MOST + 1))) < CROWD_METAL
-    chosen = colors * len(metal) if len(colors) == 1 else rng.choice(colors, len(metal)).tolist()
-    wishes = [Wish(material="metal" if one else "rubber", color=color)
-              for one, color in zip(metal, chosen, strict=True)]
+def _crowd(colors: list[str] | None, rng: np.random.Generator) -> Scene:
+    """Many things, most of them of metal, in some colours or in any, many of them partly hidden."""
+    wishes = [Wish(material="metal" if metal else "rubber")
+              for metal in rng.random(int(rng.integers(CROWD, MOST + 1))) < CROWD_METAL]
+    if colors is not None:
+        wishes = [replace(wish, color=colors[i])
+                  for wish, i in zip(wishes, rng.integers(len(colors), size=len(wishes)), strict=True)]
     return max((_anywhere(wishes, rng) for _ in range(CROWD_DRAWS)), key=hidden)
 
 
