@@ -54,6 +54,24 @@ def test_two_possible_classes_do_not_make_an_object_doubtful(model: YoloClevr) -
     assert torch.isfinite(model.strength(torch.full((96,), 40.0)))
 
 
+def test_what_surely_is_there_comes_before_what_surely_is_a_cube(model: YoloClevr) -> None:
+    """Of two things apart one is surely a red cube if anything, the other surely there and one of two things."""
+    image = torch.zeros(1, 3, 64, 96)
+    logits = torch.full((1, 96, 96), -12.0)  # one scale: 8 × 12 cells of 8 pixels
+    logits[0, CLEVR.index("cube", "small", "metal", "red"), 13] = 0.4
+    for shape in ("cube", "cylinder"):
+        logits[0, CLEVR.index(shape, "small", "metal", "blue"), 80] = -0.02
+    sides = torch.full((1, 4, yolo_network.BINS, 96), -20.0)
+    sides[:, :, 1] = 20.0  # every side one cell away
+    found = yolo_network.placed(sides.flatten(1, 2), logits, [(8, 12)], image)
+    vectors, which, keep = model.choose(found, (64, 96))
+    assert which[0, :2].tolist() == [80, 13] and keep[0, :2].all()
+    assert vectors[0, 0, -1] > 0.9 > 0.6 > vectors[0, 1, -1] > 0.5
+    single = YoloClevr(1, size=(64, 96)).eval()
+    assert single.choose(found, (64, 96))[1].tolist() == [[80]] and single.further is not None
+    assert single.further.tolist() == [1]
+
+
 def test_places_are_where_things_stand() -> None:
     """Exact for the usual camera, but for what a box hides of perspective; a little off for one that stands elsewhere.
     """
