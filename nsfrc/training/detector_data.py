@@ -24,12 +24,12 @@ if TYPE_CHECKING:
     from nsfrc.data.figures import Shape
 
 SHIFT = 4  # pixels
-# How large varied figures are shown, half of them as they will be: the network then knows objects that are smaller and
-# larger, in pixels, than any of these figures has. Some are shown from farther away, in a frame as large as before: in
-# smaller pictures alone it learns that small objects are those of small pictures.
-SHOWN = (2 / 3, 5 / 6, 7 / 6, 4 / 3)
+# How varied figures are shown: many from farther away, in a frame as large as before, and some as larger pictures. The
+# network then knows objects that are smaller and larger, in pixels, than any of these figures has. In smaller pictures
+# it would learn that small objects are those of small pictures.
 FARTHEST = 0.6
-AWAY, ANOTHER_SIZE = 0.35, 0.15  # the shares of batches that are farther away, and that are larger or smaller pictures
+LARGER = (7 / 6, 4 / 3)
+AWAY, ENLARGED = 0.4, 0.2  # the shares of batches
 LOOKS_STREAM = 100  # figures of varied looks share none with those of the patterns, whatever the seed
 VALIDATION_SEED = 1_000_000  # plus the seed: figures that no run trains on
 
@@ -49,7 +49,8 @@ class Source:
 
     examples(held_out, seed, size (H, W)): each example to be made when it is called, the same ones every time;
     held_out: those to validate with. high: height / width of its pictures. looks: how far those vary; shown: how much
-    smaller or larger they are shown at times. available: how many there are to train on, if there is an end.
+    larger they are shown at times, others then being shown from farther away. available: how many there are to train
+    on, if there is an end.
     """
 
     model: type[Yolo]
@@ -105,7 +106,7 @@ def _shown(pixels: np.ndarray, shapes: Sequence[Shape], size: tuple[int, int]) -
     return Example(prepare(Image.fromarray(pixels), size), np.array(classes, dtype=np.int64), boxes)
 
 
-SOURCES = {"kandinsky": drawn(KANDINSKY, _plain), "varied": drawn(KANDINSKY, _varied, SHOWN)}
+SOURCES = {"kandinsky": drawn(KANDINSKY, _plain), "varied": drawn(KANDINSKY, _varied, LARGER)}
 
 
 def _clevr(data: str) -> Source:
@@ -183,17 +184,17 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, device: 
 
 
 def shown(batch: Batch, sizes: Sequence[float], rng: np.random.Generator) -> Batch:
-    """Half of the batches as they are, the others as smaller or larger pictures or from farther away."""
+    """Some batches as they are, the others from farther away or as larger pictures, of one of these sizes."""
     kind = rng.random()
     if kind < AWAY:
         return farther(batch, rng.uniform(FARTHEST, 1), rng)
-    if kind < AWAY + ANOTHER_SIZE:
+    if kind < AWAY + ENLARGED:
         return replace(batch, images=_shown_at(batch.images, float(rng.choice(sizes))))
     return batch
 
 
 def _shown_at(images: torch.Tensor, scale: float) -> torch.Tensor:
-    """Images that much larger or smaller, in whole cells of the network."""
+    """Images that much larger, in whole cells of the network."""
     size = [max(1, round(side * scale / COARSEST)) * COARSEST for side in images.shape[2:]]
     return torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
 

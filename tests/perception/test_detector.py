@@ -246,19 +246,19 @@ def test_only_pictures_of_nothing_are_turned_into_others() -> None:
 
 
 def test_varied_figures_are_shown_in_several_sizes() -> None:
-    """As they are, as smaller or larger pictures, and farther away in pictures as large."""
+    """As they are, as larger pictures, and farther away in pictures as large."""
     examples = collect(SOURCES["varied"], False, 0, (96, 96), 24)
     epochs = [list(batches(examples, 2, 0, epoch, "cpu")) for epoch in range(4)]
     widths = {float(box) for some in examples.boxes for box in (some[:, 2] - some[:, 0]).round(4)}
     smaller = [not {float(width) for width in one.boxes[:, 2].numpy().round(4)} <= widths
                for some in epochs for one in some if len(one.boxes)]
-    assert 0.2 < np.mean(smaller) < 0.5
+    assert 0.2 < np.mean(smaller) < 0.6
 
     def sides(some: list[Batch]) -> list[int]:
         return [one.images.shape[-1] for one in some]
 
     seen = [side for some in epochs for side in sides(some)]
-    assert set(seen) == {64, 96, 128} and 0.7 < seen.count(96) / len(seen) < 0.95
+    assert set(seen) == {96, 128} and 0.6 < seen.count(96) / len(seen) < 0.95
     assert sides(epochs[1]) == sides(list(batches(examples, 2, 0, 1, "cpu"))) != sides(epochs[0])
     assert all(one.images.shape[-2] == one.images.shape[-1] and one.images.min() > -1e-5 and one.images.max() < 1 + 1e-5
                for some in epochs for one in some)
