@@ -156,9 +156,9 @@ def test_example_scenes_are_answered_rightly(scenes: Pipeline) -> None:
 def test_the_detector_for_scenes_says_what_made_it() -> None:
     header, tensors = weights.load(YoloClevr.shipped)
     made_by = header["made_by"]
-    assert made_by["command"].startswith("nsfrc train perception --model yolo_clevr --data sharp:")
-    assert made_by["pictures"].startswith("nsfrc data clevr-crowded --out sharp ")
-    assert made_by["data"] == "sharp:sharp:sharp:crowded:crowded2"
+    assert made_by["command"].startswith("nsfrc train perception --model yolo_clevr --data alike:")
+    assert made_by["pictures"].startswith("nsfrc data clevr-alike --out alike ")
+    assert made_by["data"] == "alike:crowded" + 2 * ":sharp_alike" + 2 * ":sharp" + 2 * ":sharp_alike2" + 2 * ":sharp2"
     assert YoloClevr.shipped.stat().st_size < 7_000_000
     assert all(torch.isfinite(tensor).all() for tensor in tensors.values())
 

@@ -14,6 +14,7 @@ from nsfrc.benchmarks.onnx_speed import both_ways, example_folders
 from nsfrc.perception import onnx_network, yolo_network
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
+from nsfrc.perception.yolo_light import CUT
 from nsfrc.pipelines import pipeline
 from tests.perception.support import random_yolo, stored
 
@@ -70,7 +71,10 @@ def test_the_graph_is_sound_and_takes_images_of_any_size(cls: type[Yolo]) -> Non
         sides, classes = whole(images)
         np.testing.assert_allclose(sides, wanted["boxes"].numpy(), atol=1e-3)
         np.testing.assert_allclose(classes, wanted["scores"].numpy(), atol=1e-3)
-        assert yolo_network.map_sizes(network, images) == [tuple(one.shape[-2:]) for one in wanted["feats"]]
+        finer = CUT if cls is Yolo else 1  # cells of a fine network for one of its maps, each way
+        maps = [(finer * rows, finer * columns) for *_, rows, columns in (one.shape for one in wanted["feats"])]
+        assert yolo_network.map_sizes(network, images) == maps
+        assert sides.shape[2] == sum(rows * columns for rows, columns in maps)
 
 
 def test_images_of_any_size_and_number_come_out_as_in_torch(model: Yolo) -> None:
