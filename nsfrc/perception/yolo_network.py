@@ -78,15 +78,21 @@ def share_values(network: Any, attributes: Attributes) -> None:
 
 def cells(network: Any, images: torch.Tensor) -> Cells:
     """Run the network on images [B, 3, H, W], without the decoding that its own forward adds in eval mode."""
-    raw = logits(network, images)
-    return placed(raw["boxes"], raw["scores"], map_sizes(network, images), images)
+    return placed(*logits(network, images), map_sizes(network, images), images)
 
 
-def logits(network: Any, images: torch.Tensor) -> dict[str, Any]:
-    """What the head says: "boxes" and "scores" of all cells."""
-    head = network.model[-1]
-    found: dict[str, Any] = head.forward_head(maps(network, images), **head.one2many)
-    return found
+def logits(network: Any, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the head says of all cells: of their sides [B, 4 * BINS, N] and of their classes [B, classes, N]."""
+    seen, parts = maps(network, images), network.model[-1].one2many
+    sides, classes = ([head(one) for head, one in zip(parts[name], seen, strict=True)]
+                      for name in ("box_head", "cls_head"))
+    return _joined(sides), _joined(classes)
+
+
+def _joined(maps: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Maps [B, channels, rows, columns] → all their cells [B, channels, N]; of one alone, the same numbers in place."""
+    every = [one.flatten(2) for one in maps]
+    return every[0] if len(every) == 1 else torch.cat(every, 2)
 
 
 def maps(network: Any, images: torch.Tensor) -> list[torch.Tensor]:

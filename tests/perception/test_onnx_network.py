@@ -67,12 +67,12 @@ def test_the_graph_is_sound_and_takes_images_of_any_size(cls: type[Yolo]) -> Non
     for height, width in ((64, 96), (160, 160)):
         images = pictures(2, height, width)
         with torch.no_grad():
-            wanted = yolo_network.logits(network, images)
+            wanted, seen = yolo_network.logits(network, images), yolo_network.maps(network, images)
         sides, classes = whole(images)
-        np.testing.assert_allclose(sides, wanted["boxes"].numpy(), atol=1e-3)
-        np.testing.assert_allclose(classes, wanted["scores"].numpy(), atol=1e-3)
+        for found, one in zip((sides, classes), wanted, strict=True):
+            np.testing.assert_allclose(found, one.numpy(), atol=1e-3)
         finer = CUT if cls is Yolo else 1  # cells of a fine network for one of its maps, each way
-        maps = [(finer * rows, finer * columns) for *_, rows, columns in (one.shape for one in wanted["feats"])]
+        maps = [(finer * rows, finer * columns) for *_, rows, columns in (one.shape for one in seen)]
         assert yolo_network.map_sizes(network, images) == maps
         assert sides.shape[2] == sum(rows * columns for rows, columns in maps)
 
