@@ -69,9 +69,11 @@ def load_into(module: torch.nn.Module, path: Path) -> dict[str, Any]:
 
 
 def fill(module: torch.nn.Module, tensors: Tensors, path: Path) -> None:
-    """Copy tensors into a module; NsfrcError names the first that does not fit. Types are converted."""
+    """Copy tensors into a module; NsfrcError names the first that does not fit or has a NaN. Types are converted."""
     wanted = module.state_dict()
     check(tensors, wanted, path)
+    if wrong := [name for name in wanted if bool(tensors[name].isnan().any())]:
+        raise NsfrcError(f"{path} holds what is not a number, in {wrong[0]}: get or train the weights again")
     with torch.no_grad():
         for name, place in wanted.items():
             place.copy_(tensors[name])

@@ -20,14 +20,16 @@ from nsfrc.perception.onnx_network import OnnxNetwork
 from nsfrc.perception.yolo_network import COARSEST
 
 SHIPPED = Path(__file__).parent / "shipped"
-# Detections of an image before those of the same object are merged. A large object has up to 15, so that too few would
-# be used up by large objects before the small ones come.
-CANDIDATES = 256
+# Detections of an image, at most, before those of the same object are merged. An object has up to 15, so that too few
+# would be used up by the surer objects of a crowded image before the others come.
+CANDIDATES = 1024
 STEP = 32  # candidates come in whole vectors, so that last digits do not depend on their number
 FLOOR = 0.1  # detections with a lower score do not count
 AGAIN = 0.25  # an object without a row that overlaps a better one by more may be that one, seen twice
 LOOKS = ("plain", "varied")
 NEAR = 0.01  # two ways to compute a logit differ by less
+LARGEST = 4096  # pixels of a side of the images that weights may be for
+SHARPEST = 1e6  # what a calibration multiplies logits by, or adds to them, is less
 SURE = 0.5  # the objectness from which on an object for which there is no row is told of
 
 
@@ -77,7 +79,7 @@ class Yolo(Perception):
             )
         path = weights or cls.shipped
         header, tensors = files.load(path)
-        model = cls(objects, **_settings(header, path, cls))
+        model = cls(objects, **settings_of(header, path, cls))
         files.fill(model, tensors, path)
         model.identity = f"{cls.name}-{model.variant}:{header['crc32']}"
         model.eval().requires_grad_(False)
@@ -88,11 +90,12 @@ class Yolo(Perception):
 
     def forward(self, images: torch.Tensor) -> torch.Tensor:
         """[B, 3, H, W] → [B, E, D], differentiable in the images; a row never depends on the rest of the batch."""
-        if images.ndim != 4 or images.shape[1] != 3 or any(side % COARSEST for side in images.shape[2:]):
+        if images.ndim != 4 or images.shape[1] != 3 or any(side < 1 or side % COARSEST for side in images.shape[2:]):
             raise NsfrcError(f"images are {list(images.shape)}; {self.name} needs [B, 3, H, W] "
                              f"with H and W multiples of {COARSEST}")
-        if not images.is_floating_point():
-            raise NsfrcError(f"images are {images.dtype}; {self.name} needs floating point from 0 to 1")
+        known = next(self.network.parameters()).dtype
+        if images.dtype != known:
+            raise NsfrcError(f"images are {images.dtype}; {self.name} needs {known} with values from 0 to 1")
         if not len(images):
             self.further = None
             return images.new_zeros(0, self.objects, len(self.dimensions))
@@ -177,7 +180,7 @@ class Yolo(Perception):
         """Class logits [B, K, classes] and cells [B, K] of the best cells, the best first."""
         best = found.classes.detach().amax(1)
         count = CANDIDATES
-        if best.device.type == "cpu" and not torch.compiler.is_compiling():
+        if not torch.compiler.is_compiling():
             # Those below the floor are dropped in the end and merge none that are above it: most need no work.
             above = int((best.sigmoid() >= self.floor).sum(1).max()) if len(best) else 0
             count = min(count, -(-above // STEP) * STEP)
@@ -208,26 +211,28 @@ class Yolo(Perception):
         }
 
 
-def _settings(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, Any]:
+def settings_of(header: dict[str, Any], path: Path, cls: type[Yolo]) -> dict[str, Any]:
     """The arguments of Yolo from a header, checked."""
     if header.get("kind") != "perception" or header.get("model") != cls.name:
         other = header.get("model") if header.get("kind") == "perception" else None
         what = f"{header.get('kind', 'nothing')} {header.get('model', '')}".strip()
-        raise NsfrcError(f"{path} does not hold a {cls.name} perception (its header says {what}): "
-                         + (f"name the one that it is for with --perception {other}, or " if other else "")
+        raise NsfrcError(f"{path} does not hold a {cls.name} perception (its header says {what}); "
+                         + (f"it is for the perception {other}: name that one, or " if other else "")
                          + f"train one with {cls.made_with} --out {cls.name}.safetensors")
     try:
         attributes = Attributes(tuple(tuple(str(v) for v in group) for group in header["attributes"]))
-        a, b = (float(value) for value in header.get("calibration", (1.0, 0.0)))
+        calibration = header.get("calibration", [1.0, 0.0])
+        a, b = (float(value) for value in calibration)
         height, width = header["size"] if isinstance(header["size"], list) else (header["size"],) * 2
         variant = header["variant"]
         sound = (
             variant in yolo_network.VARIANTS and list(attributes.classes) == header["classes"]
-            and all(isinstance(side, int) and side > 0 and side % COARSEST == 0 for side in (height, width))
-            and 0 < a < math.inf and math.isfinite(b) and header.get("looks", "plain") in LOOKS
-            and header.get("network", "full") in yolo_network.KINDS
+            and len(set(attributes.values)) == len(attributes.values)
+            and all(type(side) is int and 0 < side <= LARGEST and side % COARSEST == 0 for side in (height, width))
+            and isinstance(calibration, list) and 0 < a < SHARPEST and abs(b) < SHARPEST
+            and header.get("looks", "plain") in LOOKS and header.get("network", "full") in yolo_network.KINDS
         )
-    except (LookupError, TypeError, ValueError):
+    except (LookupError, OverflowError, TypeError, ValueError):
         sound = False
     if not sound:
         raise NsfrcError(f"{path} is damaged (its header is not valid): get or train the weights again")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import subprocess
 import sys
@@ -100,6 +101,25 @@ def test_as_many_rows_as_asked_for(model: Yolo, objects: int) -> None:
     assert not vectors[:, 2:].any()
 
 
+def test_of_a_crowd_every_object_is_seen(monkeypatch: pytest.MonkeyPatch) -> None:
+    """64 objects, each seen by 16 cells of 48 × 48, and by one of them best; some are less sure than others."""
+    side, cells, wide = 192, 48, 6
+    y, x = (one.flatten() for one in torch.meshgrid(torch.arange(cells), torch.arange(cells), indexing="ij"))
+    inside = (x % wide < 4) & (y % wide < 4)
+    owner = y // wide * (cells // wide) + x // wide
+    classes = torch.full((1, 9, cells**2), -8.0)
+    best = (x % wide == 1) & (y % wide == 1)
+    classes[0, 4, inside] = 1.0 + owner[inside] / 16 + best[inside]
+    sides = torch.full((1, 4 * BINS, cells**2), -30.0)
+    for place, away in enumerate((x % wide, y % wide, 4 - x % wide, 4 - y % wide)):
+        sides[0, place * BINS + away.clamp(0, BINS - 1), torch.arange(cells**2)] = 30.0
+    found = Cells(sides, classes, torch.stack([x, y], -1) * 4.0, torch.full((cells**2,), 4.0))
+    monkeypatch.setattr(yolo_network, "cells", lambda network, images: found)
+    vectors = Yolo(64, size=(side, side))(torch.zeros(1, 3, side, side))[0]
+    corners = {(round(x1 * side), round(y1 * side)) for x1, y1, *_, sure in vectors.tolist() if sure > 0.5}
+    assert corners == {(24 * i, 24 * j) for i in range(8) for j in range(8)}
+
+
 def test_cells_are_decoded_as_ultralytics_does() -> None:
     model, images = random_yolo(), pictures(2)
     with torch.no_grad():
@@ -143,7 +163,8 @@ def test_gradients_reach_the_images() -> None:
 
 
 @pytest.mark.parametrize("images", [torch.zeros(3, 64, 64), torch.zeros(1, 1, 64, 64), torch.zeros(1, 3, 64, 60),
-                                    torch.zeros(1, 3, 64, 64, dtype=torch.uint8)])
+                                    torch.zeros(1, 3, 0, 64), torch.zeros(1, 3, 64, 64, dtype=torch.uint8),
+                                    torch.zeros(1, 3, 64, 64, dtype=torch.float64)])
 def test_other_images_are_refused(images: torch.Tensor) -> None:
     with pytest.raises(NsfrcError, match="images are"):
         random_yolo()(images)
@@ -175,12 +196,26 @@ def test_identity_follows_the_weights(tmp_path: Path) -> None:
     ({"size": 50}, "is not valid"),
     ({"calibration": [0, 1]}, "is not valid"),
     ({"calibration": 3}, "is not valid"),
+    ({"calibration": "12"}, "is not valid"),
+    ({"calibration": [1, 10**400]}, "is not valid"),
+    ({"calibration": [1e300, 0]}, "is not valid"),
+    ({"size": 32 * 10**7}, "is not valid"),
+    ({"attributes": [["red", "red"]], "classes": ["red", "red"]}, "is not valid"),
+    ({"model": "yolo_clevr"}, "it is for the perception yolo_clevr: name that one, or train one"),
     ({"classes": ["red square"]}, "is not valid"),
     ({"variant": "s"}, "does not fit"),
 ])
 def test_a_wrong_header_is_refused(changes: dict[str, object], message: str, tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match=message):
         Yolo.build(4, stored(random_yolo(), tmp_path / "w.safetensors", **changes))
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    model = random_yolo()
+    with torch.no_grad():
+        model.network.model[0].conv.weight[0] = math.nan
+    with pytest.raises(NsfrcError, match=r"what is not a number, in network\.model\.0\.conv\.weight: get or train"):
+        Yolo.build(4, stored(model, tmp_path / "w.safetensors"))
 
 
 def test_without_shipped_weights_the_way_out_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
