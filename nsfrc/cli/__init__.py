@@ -26,7 +26,7 @@ COMMANDS = {
     "import": ("nsfrc.cli.importing", "Turn a published plain-text language folder into one .pl file."),
     "data": ("nsfrc.cli.data", "Make figures or scenes with labels and true objects, to train and test on."),
     "train": ("nsfrc.cli.train", "Train a perception model, or a concept such as closeby."),
-    "weights": ("nsfrc.cli.weights", "Import published weights, and list which weights each perception uses."),
+    "weights": ("nsfrc.cli.weights", "Import published weights, write detectors as ONNX, list what there is."),
     "figures": ("nsfrc.cli.figures", "Draw the figures of the paper from what nsfrc computes."),
     "bench": ("nsfrc.cli.bench", "Measure speed, memory and accuracy on this machine, with baselines."),
     "programs": ("nsfrc.cli.programs", "List the programs that come with nsfrc."),

@@ -27,7 +27,7 @@ class Size(click.ParamType):
         if found is None:
             self.fail(f"{value!r} is not a size such as 480x320", param, ctx)
         width, height = int(found[1]), int(found[2])
-        if 2 * width != 3 * height:
+        if 2 * width != 3 * height or not width:
             self.fail(f"{value} is not 3 wide to 2 high, as CLEVR's pictures are; try 240x160", param, ctx)
         return width, height
 

@@ -81,7 +81,7 @@ def exporting(model: str, weights: Path | None, out: Path, as_json: bool) -> Non
     from nsfrc.perception.yolo_clevr import YoloClevr
 
     if out.suffix.lower() != ".onnx":
-        raise NsfrcError(f"{out} would not be taken for ONNX: give it a name that ends in .onnx")
+        raise NsfrcError(f"{str(out)!r} would not be taken for ONNX: give --out a name that ends in .onnx")
     kind = YoloClevr if model == YoloClevr.name else Yolo
     detector = kind.build(MOST, weights)
     data = onnx_model(detector)

@@ -10,13 +10,15 @@ import torch
 
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
+from nsfrc.training.options import LOOKS
 
 KIND = "checkpoint"
-PROGRESS = ("epoch", "step", "right", "best_right", "best_epoch")
 
 
 def checkpoint_of(out: Path) -> Path:
     """Where a run that writes `out` keeps its state."""
+    if not out.name:
+        raise NsfrcError(f"cannot write {str(out)!r}: give --out the name of a file")
     return out.with_name(out.name + ".checkpoint")
 
 
@@ -45,10 +47,11 @@ def load_checkpoint(
     """Read a state; refuses one of a run with other options, since the result would fit neither."""
     if not path.exists():
         raise NsfrcError(f"there is nothing to resume: no file {path}; start without --resume")
-    header, tensors = files.load(path)
-    numbers = [header.get(name) for name in PROGRESS]
-    known = isinstance(header.get("options"), dict) and all(isinstance(n, int | float) for n in numbers)
-    if header.get("kind") != KIND or not known:
+    try:
+        header, tensors = files.load(path)
+    except NsfrcError as error:
+        raise NsfrcError(f"{error}; or delete it and start without --resume") from None
+    if header.get("kind") != KIND or not isinstance(header.get("options"), dict):
         raise NsfrcError(f"{path} is not a training checkpoint: delete it and start without --resume")
     for name, value in {"model": model, **options}.items():
         before = header.get("model") if name == "model" else header["options"].get(name)
@@ -58,8 +61,31 @@ def load_checkpoint(
             was, now = (f"started from the weights {one}" if one else "started from scratch" for one in (before, value))
             raise NsfrcError(f"{path} is from a run that {was}, not one that {now}: give the same --weights, or delete "
                              f"it and start again")
+        if before is None:
+            raise NsfrcError(f"{path} is from a version of nsfrc that had no --{name.replace('_', '-')}: delete it and "
+                             f"start again")
         if before != value:
-            flag = f"--{name.replace('_', '-')}"
-            raise NsfrcError(f"{path} is from a run with {flag} {before}, not {value}: "
-                             f"resume with {flag} {before}, or delete it and start again")
+            flag, was, now = _given(name, before, value)
+            raise NsfrcError(f"{path} is from a run with {flag} {was}, not {now}: "
+                             f"resume with {flag} {was}, or delete it and start again")
+    if not _is_progress(header, options["epochs"]):
+        raise NsfrcError(f"{path} does not say how far its run is: delete it and start without --resume")
     return header, tensors
+
+
+def _given(name: str, before: Any, value: Any) -> tuple[str, Any, Any]:
+    """The option, and its values then and now, as a user gives them."""
+    looks = {data: look for look, data in LOOKS.items()}
+    if name == "data" and before in looks and value in looks:
+        return "--looks", looks[before], looks[value]
+    return f"--{name.replace('_', '-')}", before, value
+
+
+def _is_progress(header: dict[str, Any], epochs: int) -> bool:
+    """Whether a header says how far a run of so many epochs is."""
+    counts: list[Any] = [header.get(name) for name in ("best_epoch", "epoch", "step")]
+    if any(type(one) is not int for one in counts):
+        return False
+    best, epoch, step = counts
+    return 0 <= best <= epoch <= epochs and step >= 0 and all(
+        isinstance(header.get(name), int | float) for name in ("right", "best_right"))

@@ -19,7 +19,7 @@ from nsfrc.distributed import share, together, world
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
 from nsfrc.perception import yolo_network
-from nsfrc.perception.yolo import Yolo
+from nsfrc.perception.yolo import Yolo, settings_of
 from nsfrc.perception.yolo_network import COARSEST
 from nsfrc.training import run as shared
 from nsfrc.training.checkpoint import check_place, checkpoint_of
@@ -128,12 +128,26 @@ def begin_with(model: Yolo, start: Path) -> None:
     """Fill a model from a file of weights; or, as far as they fit, from those of a network with more in it."""
     header, tensors = files.load(start)
     kinds, given = yolo_network.KINDS, header.get("network", "full")
-    last = kinds.index(model.kind)
-    first = kinds.index(given) if given in kinds[:last] else last
+    _check_start(model, header, start)
+    first, last = kinds.index(given), kinds.index(model.kind)
     models = [*(_of_kind(model, kind) for kind in kinds[first:last]), model]
     files.fill(models[0], tensors, start)
     for known, begun in pairwise(models):
         yolo_network.start(begun.network, begun.kind, known.network)
+
+
+def _check_start(model: Yolo, header: dict[str, Any], start: Path) -> None:
+    """That a file is of weights from which this model can begin."""
+    settings = settings_of(header, start, type(model))
+    if settings["variant"] != model.variant:
+        raise NsfrcError(f"{start} is of --variant {settings['variant']}, not {model.variant}: give that")
+    if settings["attributes"] != model.attributes:
+        raise NsfrcError(f"{start} tells other attributes apart ({', '.join(settings['attributes'].values)}) than "
+                         f"{model.name} is to learn: leave out --weights")
+    kinds, given = yolo_network.KINDS, settings["network"]
+    if kinds.index(given) > kinds.index(model.kind):
+        raise NsfrcError(f"{start} is a {given} network, from which a {model.kind} one cannot begin: give --network "
+                         f"{given}, or leave out --weights")
 
 
 def _of_kind(model: Yolo, kind: str) -> Yolo:

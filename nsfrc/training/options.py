@@ -42,8 +42,10 @@ class Options:
 
     def check(self) -> None:
         """Refuse what makes no sense for any model."""
-        if min(self.figures, self.epochs, self.batch_size) < 1 or not 0 < self.lr < math.inf:
-            raise NsfrcError("figures, epochs, batch size and learning rate must be above 0")
+        if min(self.figures, self.epochs, self.batch_size) < 1:
+            raise NsfrcError("figures, epochs and batch size must be above 0")
+        if not 0 < self.lr < math.inf:
+            raise NsfrcError(f"the learning rate must be above 0, and a number, not {self.lr}")
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ import torch
 from nsfrc.errors import NsfrcError, did_you_mean
 
 MEASURES = frozenset(("x1", "y1", "x2", "y2", "x", "y", "z", "objectness"))  # entries that are not attributes
+LISTED = 12  # entries that a message names, at most
 
 
 class UnknownValue(NsfrcError):
@@ -40,9 +41,15 @@ class Scene:
         """What to raise for a constant of the program that is not an entry of a vector."""
         who = "perception" if self.source is None else f"perception {self.source}"
         known = [column for column in self.columns if column not in MEASURES]
-        hint = did_you_mean(name, known) or "leave it out of the type's constants, or use a perception that has an " \
-            "entry of that name (docs/perception.md, \"Bringing your own\")"
-        return UnknownValue(f"{who} does not know {name!r}; it knows {', '.join(known) or 'no attributes'}: {hint}")
+        several = next((column for column in known if name in column.split("_")), None)
+        if several is not None:
+            hint = f"{several} may be several values at once, which :- attributes([...]) takes apart " \
+                "(docs/detector.md, \"Classes that are several things at once\")"
+        else:
+            hint = did_you_mean(name, known) or "leave it out of the type's constants, or use a perception that has " \
+                "an entry of that name (docs/perception.md, \"Bringing your own\")"
+        listed = ", ".join(known[:LISTED]) + (f" and {len(known) - LISTED} more" if len(known) > LISTED else "")
+        return UnknownValue(f"{who} does not know {name!r}; it knows {listed or 'no attributes'}: {hint}")
 
     @property
     def centre(self) -> torch.Tensor:

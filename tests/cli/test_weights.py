@@ -242,7 +242,7 @@ def test_export(run: Run, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("asked", "message"), [
-    (("yolo", "--out", "k.pt"), "k.pt would not be taken for ONNX"),
+    (("yolo", "--out", "k.pt"), "'k.pt' would not be taken for ONNX: give --out"),
     (("yolo", "--weights", "none.safetensors", "--out", "k.onnx"), "there is no file none.safetensors"),
     (("yolo_clevr", "--weights", "mine.safetensors", "--out", "k.onnx"), "does not hold a yolo_clevr perception"),
 ])

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shutil
 from contextlib import nullcontext
-from dataclasses import replace
+from dataclasses import asdict, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from nsfrc.perception.attributes import CLEVR, Attributes
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.training import detector
+from nsfrc.training.checkpoint import load_checkpoint
 from nsfrc.training.detector import Options, Run, checkpoint_of, train
 from nsfrc.training.detector_data import (
     SOURCES,
@@ -107,7 +108,7 @@ def test_training_goes_on_from_weights_that_are_there(tmp_path: Path) -> None:
     assert losses[2] < losses[0]
     header, _ = weights.load(then)
     assert header["made_by"]["start"] == weights.load(first)[0]["crc32"]
-    with pytest.raises(NsfrcError, match="does not fit"):
+    with pytest.raises(NsfrcError, match=r"tells other attributes apart \(red, blue, square\) than yolo is to learn"):
         train(replace(TINY, data="kandinsky"), tmp_path / "other.safetensors", start=first)
 
 
@@ -157,10 +158,32 @@ def test_what_cannot_be_resumed(tmp_path: Path) -> None:
     with pytest.raises(NsfrcError, match="is not a training checkpoint: delete it"):
         train(TINY, out, resume=True)
     checkpoint_of(out).write_text("nonsense")
-    with pytest.raises(NsfrcError, match="not a safetensors file"):
+    with pytest.raises(NsfrcError, match=r"not a safetensors file.*delete it and start without --resume"):
         train(TINY, out, resume=True)
+    with pytest.raises(NsfrcError, match="give --out the name of a file"):
+        train(TINY, Path())
     with pytest.raises(NsfrcError, match="cannot write"):
         train(TINY, checkpoint_of(out) / "under a file" / "w.safetensors")
+
+
+@pytest.mark.parametrize(("header", "options", "message"), [
+    ({"epoch": -1}, {}, "does not say how far its run is: delete it"),
+    ({"epoch": 99}, {}, "does not say how far its run is: delete it"),
+    ({"epoch": 0.5}, {}, "does not say how far its run is: delete it"),
+    ({}, {"data": "varied"}, "is from a run with --looks varied, not plain: resume with --looks varied"),
+    ({}, {"network": None}, "is from a version of nsfrc that had no --network: delete it"),
+])
+def test_checkpoints_that_are_not_gone_on_with(
+    header: dict[str, Any], options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    path, own = tmp_path / "w.safetensors.checkpoint", asdict(replace(TINY, data="kandinsky"))
+    progress = {"epoch": 1, "step": 1, "right": 0.0, "best_right": 0.0, "best_epoch": 1}
+    told = {"kind": "checkpoint", "model": "yolo", **progress, "options": own}
+    weights.save(path, {}, told)
+    assert load_checkpoint(path, "yolo", own)[0]["epoch"] == 1
+    weights.save(path, {}, told | header | {"options": own | options})
+    with pytest.raises(NsfrcError, match=message):
+        load_checkpoint(path, "yolo", own)
 
 
 def test_the_rate_goes_up_then_down() -> None:

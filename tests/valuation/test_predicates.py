@@ -11,6 +11,7 @@ import torch
 
 from nsfrc.errors import NsfrcError
 from nsfrc.valuation import FactsConverter
+from nsfrc.valuation.arguments import Scene
 from nsfrc.valuation.predicates import Closeby, Online, distance, line_residual
 from tests.valuation.support import DIMENSIONS, compiled, program
 
@@ -107,3 +108,11 @@ def test_online_holds_for_any_direction() -> None:
         assert facts(objects)[0, index].item() > 0.97
     objects[0, 2, 0] += 0.3
     assert facts(objects)[0, index].item() < 0.01
+
+
+def test_a_constant_that_is_a_part_of_a_class() -> None:
+    columns = {name: i for i, name in enumerate([f"{color}_cube" for color in "abcdefghijklmnop"])}
+    assert str(Scene(torch.zeros(1, 1, 16), columns, "k.onnx").unknown("cube")) == (
+        "perception k.onnx does not know 'cube'; it knows a_cube, b_cube, c_cube, d_cube, e_cube, f_cube, g_cube, "
+        "h_cube, i_cube, j_cube, k_cube, l_cube and 4 more: a_cube may be several values at once, which "
+        ":- attributes([...]) takes apart (docs/detector.md, \"Classes that are several things at once\")")

@@ -110,7 +110,8 @@ def _check_images(source: Source, numbered: Iterable[tuple[int, dict[str, Any]]]
     if gone:
         number, name = gone[0]
         more = "" if len(gone) == 1 else ", nor is another" if len(gone) == 2 else f", nor are {len(gone) - 1} others"
-        raise NsfrcError(f"{source.scenes}: scene {number}: its image {source.images / name} is not there{more}")
+        raise NsfrcError(f"{source.scenes}: scene {number}: its image {source.images / name} is not there{more}: put "
+                         f"pictures there; nsfrc data makes those of its scenes if --no-render is left out")
 
 
 def _files(folder: Path) -> set[str]:
