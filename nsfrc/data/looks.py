@@ -26,8 +26,9 @@ LEAST = 0.35  # saturation and lightness of a colour,
 VIVID = 0.28  # and their product
 CONTRAST = 55.0  # how far colours are from the ground, as points of the RGB cube
 MOST = 12  # objects
-SIZES = ((0.04, 0.052), (0.04, 0.06), (0.04, 0.09), (0.055, 0.27), (0.13, 0.27), (0.043, 0.225), (0.04, 0.3),
-         (0.18, 0.3))
+SMALL = (0.024, 0.052)
+SIZES = (SMALL, (0.04, 0.06), (0.04, 0.09), (0.055, 0.27), (0.13, 0.27), (0.043, 0.225), (0.04, 0.3), (0.18, 0.3))
+CRAMPED = 0.3  # the share of figures with small shapes alone, most of which touch: the hardest to tell apart
 TURN = math.radians(12)
 SIDES = (160, 720)  # of pictures, in pixels
 
@@ -123,15 +124,17 @@ def near(color: RGB, others: Iterable[RGB], within: float) -> bool:
 
 def shapes(rng: Rng, turn: float = 0.0, sizes: tuple[float, float] | None = None) -> tuple[Shape, ...]:
     """1 to 12 shapes of any kind, laid out in one of several ways, squares and triangles turned by up to `turn`."""
+    cramped = sizes is None and rng.random() < CRAMPED
     count = int(rng.integers(1, MOST + 1))
     while True:
-        low, high = SIZES[rng.integers(len(SIZES))] if sizes is None else sizes
+        low, high = sizes or (SMALL if cramped else SIZES[rng.integers(len(SIZES))])
         some = [Shape(SHAPES[rng.integers(3)], COLORS[rng.integers(3)], 0.5, 0.5, size, rng.uniform(-turn, turn))
                 for size in rng.uniform(low, high, count)]
         if sum(shape.size**2 for shape in some) > PACKED:
             continue
         layouts = (placing.scattered, placing.clustered, placing.clustered, placing.aligned, placing.on_grid)
-        placed = layouts[rng.integers(len(layouts) - (count > 9))](some, rng)
+        layout = placing.clustered if cramped else layouts[rng.integers(len(layouts) - (count > 9))]
+        placed = layout(some, rng)
         if placed is not None and lie_well(placed):
             return placed
 

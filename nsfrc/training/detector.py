@@ -35,7 +35,8 @@ __all__ = ["Options", "Run", "checkpoint_of", "train"]
 GAINS = SimpleNamespace(box=7.5, cls=0.5, dfl=1.5)  # weights of the parts of the loss, ultralytics' own
 DECAY = 5e-4
 BETAS = (0.937, 0.999)
-VALIDATION = 400  # pictures
+VALIDATION = 1000  # pictures, at most: with fewer, chance decides which epoch is best
+LARGE = 1000.0  # a variance of what is normalised; half precision ends at 65,504
 FOUND = 16  # objects to look for while validating; figures have at most 12 and scenes 10
 
 
@@ -119,9 +120,29 @@ class Run(shared.Run[Yolo]):
         parts, _ = self.parts(found, labels)
         return part_of_whole(parts.sum(), self.parts, len(mine.images), len(batch.images))
 
+    def write(self, model: Yolo, out: Path, made_by: str) -> None:
+        even(model.network)
+        super().write(model, out, made_by)
+
     def judge(self, held_out: Examples) -> tuple[float, str]:
         right = score(self.average, held_out, self.device).all_right
         return right, f"all objects right {right:.2%}"
+
+
+@torch.no_grad()
+def even(network: torch.nn.Module) -> None:
+    """Make less of what a normalisation takes in where that has grown large: the same outputs, fit for half precision.
+
+    Nothing else keeps it from growing, as the normalisation takes its scale out again.
+    """
+    for part in network.modules():
+        bn = getattr(part, "bn", None)
+        if isinstance(bn, torch.nn.BatchNorm2d) and bn.running_mean is not None and bn.running_var is not None:
+            spread = bn.running_var + bn.eps
+            scale = (spread / LARGE).sqrt().clamp(min=1)
+            part.get_parameter("conv.weight").div_(scale[:, None, None, None])
+            bn.running_mean.div_(scale)
+            bn.running_var.copy_(spread / scale**2 - bn.eps)
 
 
 def begin_with(model: Yolo, start: Path) -> None:

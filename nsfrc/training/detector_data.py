@@ -24,12 +24,11 @@ if TYPE_CHECKING:
     from nsfrc.data.figures import Shape
 
 SHIFT = 4  # pixels
-# How varied figures are shown: many from farther away, in a frame as large as before, and some as larger pictures. The
-# network then knows objects that are smaller and larger, in pixels, than any of these figures has. In smaller pictures
-# it would learn that small objects are those of small pictures.
-FARTHEST = 0.6
+# How much larger some batches of varied figures are shown: the network then knows objects that are larger, in pixels,
+# than any of these figures has. Small objects must be drawn: from pictures that are made smaller it learns that what
+# looks made smaller is small, and gives all else boxes of the least size that is drawn.
 LARGER = (7 / 6, 4 / 3)
-AWAY, ENLARGED = 0.4, 0.2  # the shares of batches
+ENLARGED = 0.25  # the share of batches
 LOOKS_STREAM = 100  # figures of varied looks share none with those of the patterns, whatever the seed
 VALIDATION_SEED = 1_000_000  # plus the seed: figures that no run trains on
 
@@ -49,8 +48,7 @@ class Source:
 
     examples(held_out, seed, size (H, W)): each example to be made when it is called, the same ones every time;
     held_out: those to validate with. high: height / width of its pictures. looks: how far those vary; shown: how much
-    larger they are shown at times, others then being shown from farther away. available: how many there are to train
-    on, if there is an end.
+    larger they are shown at times. available: how many there are to train on, if there is an end.
     """
 
     model: type[Yolo]
@@ -180,38 +178,15 @@ def batches(examples: Examples, batch_size: int, seed: int, epoch: int, device: 
     order = rng.permutation(len(examples))
     for start in range(0, len(order), batch_size):
         batch = vary(examples, order[start : start + batch_size], rng, device)
-        yield shown(batch, examples.shown, rng) if examples.shown else batch
-
-
-def shown(batch: Batch, sizes: Sequence[float], rng: np.random.Generator) -> Batch:
-    """Some batches as they are, the others from farther away or as larger pictures, of one of these sizes."""
-    kind = rng.random()
-    if kind < AWAY:
-        return farther(batch, rng.uniform(FARTHEST, 1), rng)
-    if kind < AWAY + ENLARGED:
-        return replace(batch, images=_shown_at(batch.images, float(rng.choice(sizes))))
-    return batch
+        if examples.shown and rng.random() < ENLARGED:
+            batch = replace(batch, images=_shown_at(batch.images, float(rng.choice(examples.shown))))
+        yield batch
 
 
 def _shown_at(images: torch.Tensor, scale: float) -> torch.Tensor:
     """Images that much larger, in whole cells of the network."""
     size = [max(1, round(side * scale / COARSEST)) * COARSEST for side in images.shape[2:]]
     return torch.nn.functional.interpolate(images, size, mode="bilinear", antialias=True)
-
-
-def farther(batch: Batch, scale: float, rng: np.random.Generator) -> Batch:
-    """Pictures that much smaller, somewhere in frames as large as before and of the colour of their edges."""
-    high, wide = batch.images.shape[2:]
-    down, across = round(high * scale), round(wide * scale)
-    top, left = int(rng.integers(0, high - down + 1)), int(rng.integers(0, wide - across + 1))
-    edges = torch.cat([batch.images[..., [0, -1], :].flatten(2), batch.images[..., [0, -1]].flatten(2)], 2)
-    images = edges.median(2).values[..., None, None].expand_as(batch.images).contiguous()
-    # Bicubic: what was made small once before would be softer than what is drawn so small.
-    small = torch.nn.functional.interpolate(batch.images, [down, across], mode="bicubic", antialias=True).clamp_(0, 1)
-    images[..., top : top + down, left : left + across] = small
-    sizes = batch.boxes.new_tensor([across / wide, down / high] * 2)
-    start = batch.boxes.new_tensor([left / wide, top / high, 0, 0])
-    return replace(batch, images=images, boxes=batch.boxes * sizes + start)
 
 
 def vary(examples: Examples, chosen: np.ndarray, rng: np.random.Generator, device: str) -> Batch:

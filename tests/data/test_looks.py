@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from nsfrc.data import looks
-from nsfrc.data.figures import COLORS, PLAIN, SHAPES, Figure, Shape, Style
+from nsfrc.data.figures import COLORS, PLAIN, SHAPES, Figure, Shape, Style, gap
 from nsfrc.data.render import render
 from nsfrc.perception.attributes import KANDINSKY
 from nsfrc.training.detector_data import SOURCES, collect
@@ -39,8 +39,16 @@ def test_figures_have_up_to_twelve_shapes_inside_that_do_not_overlap() -> None:
     assert all(looks.lie_well(shapes) for shapes in made)
     assert {1, 12} <= {len(shapes) for shapes in made}
     sizes = [shape.size for shapes in made for shape in shapes]
-    assert 0.04 <= min(sizes) < 0.05 and 0.25 < max(sizes) <= 0.3
+    assert 0.024 <= min(sizes) < 0.03 and 0.25 < max(sizes) <= 0.3
     assert max(abs(shape.angle) for shapes in made for shape in shapes) > looks.TURN / 2
+
+
+def test_many_figures_have_small_shapes_alone_most_of_which_touch() -> None:
+    made = [looks.shapes(np.random.default_rng([3, i])) for i in range(sample(200, 2000))]
+    small = [shapes for shapes in made if len(shapes) > 3 and max(shape.size for shape in shapes) < looks.SMALL[1]]
+    assert 0.2 * len(made) < len(small) < 0.4 * len(made)
+    beside = [min(gap(shape, other) for other in shapes if other is not shape) for shapes in small for shape in shapes]
+    assert min(beside) >= 0 and np.median(beside) < 0.013
 
 
 @pytest.mark.parametrize("kind", SHAPES)

@@ -34,11 +34,10 @@ from nsfrc.training.detector_data import (
     batches,
     collect,
     drawn,
-    farther,
     vary,
 )
 from nsfrc.training.detector_score import calibrate, match, score
-from tests.perception.support import interrupted_after_an_epoch
+from tests.perception.support import interrupted_after_an_epoch, random_yolo
 
 TINY = Options(data="squares", figures=24, epochs=2, size=64, batch_size=8, seed=3)
 
@@ -114,6 +113,21 @@ def test_training_goes_on_from_weights_that_are_there(tmp_path: Path) -> None:
 
 def interrupted(line: str) -> None:
     raise KeyboardInterrupt
+
+
+def test_what_has_grown_too_large_for_half_precision_is_written_all_the_same() -> None:
+    model, images = random_yolo(), torch.rand(2, 3, 64, 64, generator=torch.Generator().manual_seed(0))
+    grown, usual = model.network.model[7], model.network.model[3].bn.running_var.clone()
+    factor = torch.linspace(1, 3000, len(grown.conv.weight))
+    with torch.no_grad():
+        grown.conv.weight.mul_(factor[:, None, None, None])
+        grown.bn.running_mean.add_(0.1).mul_(factor)
+        grown.bn.running_var.mul_(factor**2)
+        before = model(images)
+        detector.even(model.network)
+        assert torch.allclose(model(images), before, atol=1e-5) and bool(before.any())
+    assert bool((factor**2 * 0.02 > 65_504).any()) and float(grown.bn.running_var.max()) < 1001
+    assert torch.equal(model.network.model[3].bn.running_var, usual)
 
 
 def test_a_run_learns_the_figures_it_sees() -> None:
@@ -221,26 +235,6 @@ def test_boxes_move_with_the_picture() -> None:
     assert lefts == {*range(0, 8), *range(64 - 16, 64 - 8)}, "3 pixels to the left at most, 4 to the right"
 
 
-def test_from_farther_away_boxes_shrink_with_the_picture() -> None:
-    pixels = np.full((1, 64, 96, 3), 60, dtype=np.uint8)
-    pixels[0, 8:40, 24:72] = 240
-    box = np.array([[24 / 96, 8 / 64, 72 / 96, 40 / 64]], dtype=np.float32)
-    examples = Examples(torch.from_numpy(pixels), [np.array([4])], [box])
-    batch = vary(examples, np.array([0]), np.random.default_rng(0), "cpu")
-    places = set()
-    for seed in range(20):
-        small = farther(batch, 0.5, np.random.default_rng(seed))
-        assert small.images.shape == batch.images.shape and small.classes.equal(batch.classes)
-        rows, columns = torch.nonzero(small.images[0].mean(0) > 0.6, as_tuple=True)
-        x, y, width, height = (small.boxes[0] * torch.tensor([96, 64, 96, 64])).tolist()
-        assert (width, height) == pytest.approx((24, 16))
-        seen = [columns.min().item(), rows.min().item(), columns.max().item() + 1, rows.max().item() + 1]
-        assert seen == pytest.approx([x - width / 2, y - height / 2, x + width / 2, y + height / 2], abs=1.1)
-        assert small.images[0].amin((1, 2)) == pytest.approx(batch.images[0].amin((1, 2)), abs=0.02)
-        places.add((x, y))
-    assert len(places) > 10
-
-
 def test_a_picture_of_nothing_becomes_many() -> None:
     """Colours exchanged, upside down, inverted, enlarged: never a value that was not there, but for those between."""
     picture = torch.zeros(3, 32, 32)
@@ -269,13 +263,9 @@ def test_only_pictures_of_nothing_are_turned_into_others() -> None:
 
 
 def test_varied_figures_are_shown_in_several_sizes() -> None:
-    """As they are, as larger pictures, and farther away in pictures as large."""
+    """As they are, and as larger pictures."""
     examples = collect(SOURCES["varied"], False, 0, (96, 96), 24)
     epochs = [list(batches(examples, 2, 0, epoch, "cpu")) for epoch in range(4)]
-    widths = {float(box) for some in examples.boxes for box in (some[:, 2] - some[:, 0]).round(4)}
-    smaller = [not {float(width) for width in one.boxes[:, 2].numpy().round(4)} <= widths
-               for some in epochs for one in some if len(one.boxes)]
-    assert 0.2 < np.mean(smaller) < 0.6
 
     def sides(some: list[Batch]) -> list[int]:
         return [one.images.shape[-1] for one in some]
