@@ -26,7 +26,8 @@ def detector(steps: int) -> Iterator[float]:
     from nsfrc.training.detector import Options, Run
     from nsfrc.training.detector_data import Batch, collect, open_source
 
-    options = Options(size=96, batch_size=8, seed=3)  # with the usual rates, of which these are the first steps
+    # With the usual rates, of which these are the first steps.
+    options = Options(size=96, batch_size=8, seed=3, network="fine")
     source = open_source(options.data)
     torch.set_default_dtype(KIND)  # with less, rounding grows from step to step, as with other threads
     run = Run(options, source, "cpu")
