@@ -15,7 +15,7 @@ import click
 
 from nsfrc.cli.choices import programs
 from nsfrc.errors import NsfrcError
-from nsfrc.training.options import ALL, LOOKS, MODELS, DetectorOptions, Options
+from nsfrc.training.options import ALL, LOOK_OF, LOOKS, MODELS, DetectorOptions, Options
 
 FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 
@@ -202,7 +202,7 @@ def _command(out: Path, model: str, threads: int, weights: Path | None, options:
     if told.pop("start", None) is not None and weights is not None:
         told["weights"] = weights
     if MODELS[model].data:
-        looks = {data: name for name, data in LOOKS.items()}[told.pop("data")]
+        looks = LOOK_OF[told.pop("data")]
         told |= {} if looks == "plain" else {"looks": looks}
     flags = " ".join(f"--{name.replace('_', '-')} {shlex.quote(str(value))}" for name, value in told.items())
     return f"nsfrc train perception --model {model} {flags} --threads {threads} --out {shlex.quote(str(out))}"

@@ -10,7 +10,7 @@ import torch
 
 from nsfrc.errors import NsfrcError
 from nsfrc.perception import weights as files
-from nsfrc.training.options import LOOKS
+from nsfrc.training.options import LOOK_OF
 
 KIND = "checkpoint"
 
@@ -75,9 +75,8 @@ def load_checkpoint(
 
 def _given(name: str, before: Any, value: Any) -> tuple[str, Any, Any]:
     """The option, and its values then and now, as a user gives them."""
-    looks = {data: look for look, data in LOOKS.items()}
-    if name == "data" and before in looks and value in looks:
-        return "--looks", looks[before], looks[value]
+    if name == "data" and before in LOOK_OF and value in LOOK_OF:
+        return "--looks", LOOK_OF[before], LOOK_OF[value]
     return f"--{name.replace('_', '-')}", before, value
 
 

@@ -148,27 +148,26 @@ def even(network: torch.nn.Module) -> None:
 def begin_with(model: Yolo, start: Path) -> None:
     """Fill a model from a file of weights; or, as far as they fit, from those of a network with more in it."""
     header, tensors = files.load(start)
-    kinds, given = yolo_network.KINDS, header.get("network", "full")
-    _check_start(model, header, start)
-    first, last = kinds.index(given), kinds.index(model.kind)
-    models = [*(_of_kind(model, kind) for kind in kinds[first:last]), model]
+    models = [*(_of_kind(model, kind) for kind in _kinds_before(model, header, start)), model]
     files.fill(models[0], tensors, start)
     for known, begun in pairwise(models):
         yolo_network.start(begun.network, begun.kind, known.network)
 
 
-def _check_start(model: Yolo, header: dict[str, Any], start: Path) -> None:
-    """That a file is of weights from which this model can begin."""
+def _kinds_before(model: Yolo, header: dict[str, Any], start: Path) -> tuple[str, ...]:
+    """The kinds of network from that of a file to the model's, without it; refuses what the model cannot begin with."""
     settings = settings_of(header, start, type(model))
     if settings["variant"] != model.variant:
         raise NsfrcError(f"{start} is of --variant {settings['variant']}, not {model.variant}: give that")
     if settings["attributes"] != model.attributes:
         raise NsfrcError(f"{start} tells other attributes apart ({', '.join(settings['attributes'].values)}) than "
                          f"{model.name} is to learn: leave out --weights")
-    kinds, given = yolo_network.KINDS, settings["network"]
-    if kinds.index(given) > kinds.index(model.kind):
+    given = settings["network"]
+    first, last = (yolo_network.KINDS.index(kind) for kind in (given, model.kind))
+    if first > last:
         raise NsfrcError(f"{start} is a {given} network, from which a {model.kind} one cannot begin: give --network "
                          f"{given}, or leave out --weights")
+    return yolo_network.KINDS[first:last]
 
 
 def _of_kind(model: Yolo, kind: str) -> Yolo:

@@ -11,6 +11,7 @@ from nsfrc.errors import NsfrcError
 LAST_RATE = 0.01  # of the learning rate, at the end of the cosine
 ALL = 1_000_000
 LOOKS = {"plain": "kandinsky", "varied": "varied"}  # of the figures that are drawn, and the data they are called as
+LOOK_OF = {data: looks for looks, data in LOOKS.items()}
 
 
 @dataclass(frozen=True)

@@ -111,7 +111,8 @@ def test_images_that_are_not_there(tmp_path: Path) -> None:
     clevr(tmp_path)
     for i, more in ((0, ""), (2, ", nor is another"), (1, ", nor are 2 others")):
         (tmp_path / f"images/train/CLEVR_train_{i:06d}.png").unlink()
-        with pytest.raises(NsfrcError, match=f"train_scenes.json: scene 0: its .*0000.png is not there{more}: put "):
+        told = f"CLEVR_train_scenes.json: scene 0: its .*0000.png is not there{more}: put pictures there"
+        with pytest.raises(NsfrcError, match=told):
             read(tmp_path)
     assert len(read(tmp_path, "val")) == 2
     assert len(read(tmp_path, images=False)) == 5

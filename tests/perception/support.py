@@ -35,6 +35,13 @@ def random_yolo(objects: int = 6, size: int = 64, floor: float = 0.1, seed: int 
     return model
 
 
+def said_by_ultralytics(network: Any, images: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """What the head says of all cells, put together by ultralytics' own code."""
+    head = network.model[-1]
+    said = head.forward_head(yolo_network.maps(network, images), **head.one2many)
+    return said["boxes"], said["scores"]
+
+
 def stored(detector: Yolo, path: Path, **changes: object) -> Path:
     """The file that a training would write for a model."""
     return weights.save(path, detector.state_dict(), {**detector.header(), **changes})

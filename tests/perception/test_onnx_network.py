@@ -16,7 +16,7 @@ from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.perception.yolo_light import CUT
 from nsfrc.pipelines import pipeline
-from tests.perception.support import random_yolo, stored
+from tests.perception.support import random_yolo, said_by_ultralytics, stored
 
 pytest.importorskip("onnxruntime")
 
@@ -67,7 +67,7 @@ def test_the_graph_is_sound_and_takes_images_of_any_size(cls: type[Yolo]) -> Non
     for height, width in ((64, 96), (160, 160)):
         images = pictures(2, height, width)
         with torch.no_grad():
-            wanted, seen = yolo_network.logits(network, images), yolo_network.maps(network, images)
+            wanted, seen = said_by_ultralytics(network, images), yolo_network.maps(network, images)
         sides, classes = whole(images)
         for found, one in zip((sides, classes), wanted, strict=True):
             np.testing.assert_allclose(found, one.numpy(), atol=1e-3)

@@ -13,7 +13,7 @@ from nsfrc.perception.attributes import Attributes
 from nsfrc.perception.yolo import Yolo
 from nsfrc.perception.yolo_clevr import YoloClevr
 from nsfrc.training.detector import begin_with
-from tests.perception.support import random_yolo, stored
+from tests.perception.support import random_yolo, said_by_ultralytics, stored
 
 SIDE = 64
 IMAGES = torch.rand(2, 3, SIDE, SIDE, generator=torch.Generator().manual_seed(5))
@@ -101,8 +101,9 @@ def test_half_the_weights_and_the_same_in_onnx_runtime(kind: type[Yolo], network
     assert loaded.kind == network and loaded.network.is_fused()
     sides, classes = onnx_network.OnnxNetwork(loaded.network)(IMAGES)
     with torch.no_grad():
-        same = yolo_network.logits(loaded.network, IMAGES)
-    assert all(torch.allclose(one, other, atol=1e-4) for one, other in zip((sides, classes), same, strict=True))
+        same, ours = said_by_ultralytics(loaded.network, IMAGES), yolo_network.logits(loaded.network, IMAGES)
+    for one, other, own in zip((sides, classes), same, ours, strict=True):
+        assert torch.allclose(one, other, atol=1e-4) and torch.equal(own, other)
     unlikely, _ = onnx_network.OnnxNetwork(loaded.network)(IMAGES, least=1e6)
     assert unlikely.shape == sides.shape and not unlikely.any()
 
